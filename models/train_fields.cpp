@@ -99,8 +99,8 @@ void settle(const train::Session& session, Settings& s) {
   const train::Options& options = session.options();
   s.task.ignore_index = static_cast<std::int32_t>(options.dataset.fields.ignore_index);
   s.task.class_names = data.labels.names;
-  s.task.class_weights = comm::collectively(
-      session.comm(), [&] { return models::class_weights(s.class_weights, s.task.loss, data); });
+  s.task.class_weights =
+      comm::collectively(session.comm(), [&] { return models::class_weights(s.class_weights, s.task.loss, data); });
   if (options.purpose() != data::Purpose::Predict)
     s.task.units = datasets::units_of(datasets::FieldRecord::parse(data.prediction.record), s.task.channel_axis);
   s.config.input = data.shape_of("input");

@@ -50,8 +50,7 @@ nlohmann::json run(std::int64_t shards) {
           {"evaluation_due", true},
           {"evaluation", train::to_json(train::EvaluationRecord{
                              .step = 7, .loss = 0.5, .metrics = {{.name = "accuracy", .results = {0.25}}}})},
-          {train::kEpochSumsKey,
-           train::to_json({.epoch = 1, .loss = 0.5, .weight = 64, .samples = 64})},
+          {train::kEpochSumsKey, train::to_json({.epoch = 1, .loss = 0.5, .weight = 64, .samples = 64})},
           {train::kCallbacksKey, train::to_json(states())}};
 }
 

@@ -23,9 +23,8 @@ struct Parts {
   std::unique_ptr<data::TensorDataset> dataset = make_images(task.samples, task.channels, task.side);
   std::unique_ptr<models::Classifier> network = task.network();
   PreparedModel prepared{world(), *network, task.model(*network), dataset->fields(), task.options};
-  parallel::GradientEngine engine{prepared.comm(),    prepared.world(),
-                                  prepared.memory(),  prepared.store(),
-                                  prepared.updater(), {.sums = prepared.nominal().sums(Mode::Train)}};
+  parallel::GradientEngine engine{prepared.comm(),  prepared.world(),   prepared.memory(),
+                                  prepared.store(), prepared.updater(), {.sums = prepared.nominal().sums(Mode::Train)}};
   BatchFeed feed{prepared};
   StepRunner runner{prepared, engine, feed};
   TrainerState state{prepared, engine};

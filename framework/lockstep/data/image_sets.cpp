@@ -252,10 +252,10 @@ void complete_images(RunData& data, const DatasetEntry& entry, const DatasetOpti
   }
   if (const MixingOptions& mixing = o.images.mixing; mixing.any()) {
     data.epoch.mix = std::make_shared<BatchMix>(MixOptions{.classes = data.classes(),
-                                                     .mixup_alpha = mixing.mixup_alpha,
-                                                     .cutmix_alpha = mixing.cutmix_alpha,
-                                                     .probability = mixing.probability,
-                                                     .cutmix_probability = mixing.switch_probability});
+                                                           .mixup_alpha = mixing.mixup_alpha,
+                                                           .cutmix_alpha = mixing.cutmix_alpha,
+                                                           .probability = mixing.probability,
+                                                           .cutmix_probability = mixing.switch_probability});
   }
   set_images(data, {.entry = entry, .options = o, .image = image->shape, .cropped = data.images.cropped},
              normalising(data, entry, o, image->shape[0]));

@@ -66,7 +66,7 @@ struct RunData {
   std::optional<StreamSource> stream{};                         // the training samples, in place of `train`
   std::map<std::string, std::unique_ptr<Dataset>> more_eval{};  // further evaluation sets, by name
   Transforms train_transforms{}, eval_transforms{};             // all evaluation sets take eval_transforms
-  EpochSamples epoch{};  // data/wrap_sets.h sets order and supply
+  EpochSamples epoch{};                                         // data/wrap_sets.h sets order and supply
   ClassLabels labels{};
   ImageFacts images{};
   PredictionFacts prediction{};

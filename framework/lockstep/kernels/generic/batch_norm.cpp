@@ -89,14 +89,14 @@ void add_channel_bias(const BatchNormView& v, T* y, const T* bias) {
   });
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                                                       \
-  template void batch_norm_forward<T>(const BatchNormView&, const T*, const T*, const T*, double, T*, T*, T*,         \
-                                      double*);                                                                       \
-  template void batch_norm_normalise<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*, T*);  \
-  template void batch_norm_moments<T>(const BatchNormView&, const T*, double*);                                       \
-  template void batch_norm_inference<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*,       \
-                                        double, T*);                                                                  \
-  template void channel_sum<T>(const BatchNormView&, const T*, T*);                                                   \
+#define LOCKSTEP_INSTANTIATE(T)                                                                                      \
+  template void batch_norm_forward<T>(const BatchNormView&, const T*, const T*, const T*, double, T*, T*, T*,        \
+                                      double*);                                                                      \
+  template void batch_norm_normalise<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*, T*); \
+  template void batch_norm_moments<T>(const BatchNormView&, const T*, double*);                                      \
+  template void batch_norm_inference<T>(const BatchNormView&, const T*, const T*, const T*, const T*, const T*,      \
+                                        double, T*);                                                                 \
+  template void channel_sum<T>(const BatchNormView&, const T*, T*);                                                  \
   template void add_channel_bias<T>(const BatchNormView&, T*, const T*);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)

@@ -102,9 +102,8 @@ void ReductionScheduler::measure(std::size_t number) {
   parallel_for(blocks.size(), kBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       const std::int64_t first = b * kBlock, n = std::min(kBlock, bucket.elements - first);
-      squares[static_cast<std::size_t>(b)] =
-          wide ? sum_of_squares(reinterpret_cast<const double*>(gradient) + first, n)
-               : sum_of_squares(reinterpret_cast<const float*>(gradient) + first, n);
+      squares[static_cast<std::size_t>(b)] = wide ? sum_of_squares(reinterpret_cast<const double*>(gradient) + first, n)
+                                                  : sum_of_squares(reinterpret_cast<const float*>(gradient) + first, n);
     }
   });
   if (--measure_.left == 0) end_measuring();

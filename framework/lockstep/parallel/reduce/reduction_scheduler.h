@@ -70,7 +70,7 @@ class ReductionScheduler {
   // Of the present shard's gradient, with Options::noise.
   struct Measure {
     double samples = 0, weight = 0;
-    std::size_t left = 0;  // buckets
+    std::size_t left = 0;              // buckets
     std::vector<double> squares = {};  // by block of all buckets
   } measure_;
 };

@@ -128,9 +128,7 @@ void Updater::clip_parameters(std::span<const double> squares, double gradient_s
 void Updater::set_trust(std::span<const double> values, std::span<const double> steps, const UpdateStep& step) {
   for (Whole& w : wholes_) {
     if (!w.adapts) continue;
-    w.trust = rule_->trust(
-        {.values = sum_of(values, w.blocks), .steps = sum_of(steps, w.blocks)},
-        rates_of(w, step));
+    w.trust = rule_->trust({.values = sum_of(values, w.blocks), .steps = sum_of(steps, w.blocks)}, rates_of(w, step));
   }
 }
 

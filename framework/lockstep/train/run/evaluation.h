@@ -10,7 +10,7 @@
 namespace lockstep::train {
 
 struct Evaluation {
-  Totals totals{};                      // of the evaluation set
+  Totals totals{};                       // of the evaluation set
   std::map<std::string, Totals> more{};  // of further sets, by name, up to the first that was not evaluated whole
   double seconds = 0;
 };

@@ -238,7 +238,7 @@ void Session::finish_epoch() {
                          .learning_rate = loop_.rate};
   callbacks_->each([&](Callback& c) { c.end_epoch(event, orders); });
   if (event.stream_ended)
-    checkpoints_->outdate();  // that of the last step has neither this end nor its mean of weights
+    state_->checkpoints().outdate();  // that of the last step has neither this end nor its mean of weights
   agree(OrderPoint::EndOfEpoch, orders);
   if (loop_.stopped) return;
   if (orders.evaluates()) {

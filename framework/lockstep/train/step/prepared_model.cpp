@@ -176,8 +176,7 @@ PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& m
 void PreparedModel::plan_nominal_batch(std::string& operations) {
   plan::Plan& plan = model_.plan(Mode::Train, types_of(nominal_samples(options_, world_)));
   operations = plan.operations();
-  nominal_ = {
-      .metrics = plan.metrics(), .statistics = plan.statistics(), .is_collective = plan.is_collective()};
+  nominal_ = {.metrics = plan.metrics(), .statistics = plan.statistics(), .is_collective = plan.is_collective()};
   check(!nominal_.is_collective || world_.tree.shards() == world_.size, kSite,
         "the model sums over ranks within a pass (synchronised batch norm) with {} shards on {} ranks; the shards of a "
         "rank run one after the other, so expected as many shards as ranks, or none",

@@ -99,9 +99,8 @@ const Totals& TrainerParts::run_step(const LocalBatch& local, parallel::StepStar
     start.driver = driver.word();
     start.requests = votes.ask_for_step();
     engine.begin_step(start);
-    std::ranges::copy(
-        votes.sums(),
-        engine.shard_sums().subspan(parallel::kOtherSums + prepared.nominal().sums(Mode::Train)).begin());
+    std::ranges::copy(votes.sums(),
+                      engine.shard_sums().subspan(parallel::kOtherSums + prepared.nominal().sums(Mode::Train)).begin());
     runner.run(local, state.updates());
     const StepProfile::Timer timer(runner.profile(), Part::Wait);
     fault_point("step.gradients", start.update);
