@@ -133,15 +133,6 @@ std::vector<std::string> FieldNames::all() const {
   return names;
 }
 
-std::vector<double> input_means{};  // of the columns of inputs
-
-std::vector<std::string> all() const {
-  std::vector<std::string> names = inputs;
-  names.insert(names.end(), targets.begin(), targets.end());
-  return names;
-}
-};
-
 FieldNames names_of(const DatasetOptions& o, const std::vector<Field>& fields) {
   const std::size_t inputs = split_names("inputs", o.fields.inputs).size();
   FieldNames names;
