@@ -107,7 +107,7 @@ Layer run(RecurrentCell cell, std::int64_t samples, bool in_place = false) {
 TEST(Recurrent, BitsOfASampleDependOnItAlone) {
   for (const RecurrentCell cell : {RecurrentCell::Lstm, RecurrentCell::Gru}) {
     const Layer all = run(cell, 19);
-    for (const std::int64_t samples : {1, 6, 9}) expect_same(run(cell, samples), all);
+    for (const std::int64_t samples : {1, 3, 17}) expect_same(run(cell, samples), all);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/kernels/native/native_kernels.h"
@@ -9,40 +10,55 @@
 namespace lockstep::kernels::generic {
 namespace {
 
-using native::kPanel;
-using pointwise::Code;
-
-std::int64_t panels_of(std::int64_t columns) { return (columns + kPanel - 1) / kPanel; }
+using native::kLanes;
+using native::Strided;
 
 template <class T>
-const native::ProductTable<T>& product_table() {
+const native::RecurrentTable<T>& recurrent_table() {
   if constexpr (std::is_same_v<T, float>) {
-    return native_kernels().product_f32;
+    return native_kernels().recurrent_f32;
   } else {
-    return native_kernels().product_f64;
+    return native_kernels().recurrent_f64;
   }
 }
 
-template <class T>
-void apply(Code code, std::int64_t n, const T* x, T* y) {
-  const auto index = static_cast<std::size_t>(code);
-  if constexpr (std::is_same_v<T, float>) {
-    native_kernels().pointwise_f32.run[index](n, x, nullptr, nullptr, y);
-  } else {
-    native_kernels().pointwise_f64.run[index](n, x, nullptr, nullptr, y);
-  }
-}
+std::int64_t panels_of(std::int64_t columns, std::int64_t width) { return (columns + width - 1) / width; }
 
-// Packs b [depth][columns], whose element (k, j) is w[k * row + j * column], for ProductTable.
+// Elements from one row of a scratch array to the next, for rows of at least n: an odd number of vectors, so that the
+// same columns of many rows do not compete for one place in a cache.
+std::int64_t row_stride(std::int64_t n) { return (panels_of(n, 2 * kLanes) * 2 + 1) * kLanes; }
+
+// packed [panels][hidden][gates][kLanes] of W_hh.
 template <class T>
-void pack(std::int64_t depth, std::int64_t columns, const T* w, std::int64_t row, std::int64_t column, T* packed) {
-  parallel_for(panels_of(columns), depth * kPanel, [=](std::int64_t begin, std::int64_t end) {
+void pack_forward(const RecurrentShape& s, const T* w, T* packed) {
+  const std::int64_t hidden = s.hidden, gates = s.options.gates(), row = gates * kLanes;
+  parallel_for(panels_of(hidden, kLanes), hidden * row, [=](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
-      const std::int64_t first = p * kPanel, width = std::min<std::int64_t>(kPanel, columns - first);
+      const std::int64_t first = p * kLanes, width = std::min<std::int64_t>(kLanes, hidden - first);
+      T* to = packed + p * hidden * row;
+      if (width < kLanes) std::fill_n(to, hidden * row, T(0));
+      for (std::int64_t g = 0; g < gates; ++g) {
+        for (std::int64_t l = 0; l < width; ++l) {
+          const T* from = w + (g * hidden + first + l) * hidden;
+          for (std::int64_t k = 0; k < hidden; ++k) to[k * row + g * kLanes + l] = from[k];
+        }
+      }
+    }
+  });
+}
+
+// packed [panels][gates hidden][2 kLanes] of W_hh.
+template <class T>
+void pack_backward(const RecurrentShape& s, const T* w, T* packed) {
+  constexpr std::int64_t kColumns = 2 * kLanes;
+  const std::int64_t hidden = s.hidden, depth = s.gates();
+  parallel_for(panels_of(hidden, kColumns), depth * kColumns, [=](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      const std::int64_t first = p * kColumns, width = std::min(kColumns, hidden - first);
       for (std::int64_t k = 0; k < depth; ++k) {
-        T* to = packed + (p * depth + k) * kPanel;
-        for (std::int64_t j = 0; j < width; ++j) to[j] = w[k * row + (first + j) * column];
-        std::fill(to + width, to + kPanel, T(0));
+        T* to = packed + (p * depth + k) * kColumns;
+        std::copy_n(w + k * hidden + first, width, to);
+        std::fill(to + width, to + kColumns, T(0));
       }
     }
   });
@@ -60,197 +76,145 @@ void for_samples(const RecurrentShape& s, const Body& body) {
   });
 }
 
-// The places of one direction's steps: step k of the recurrence is time(k); state(n, k) is the element of y and `kept`
-// at which a sample's state after step k begins.
+// One direction's steps for samples from `begin` on: step k of the recurrence is time(k).
 struct Walk {
-  Walk(const RecurrentShape& shape, int direction) : s(shape), d(direction) {}
+  Walk(const RecurrentShape& shape, int direction, std::int64_t begin) : s(shape), d(direction), first(begin) {}
   std::int64_t time(std::int64_t k) const { return d == 0 ? k : s.steps - 1 - k; }
-  std::int64_t row(std::int64_t n, std::int64_t k) const { return n * s.steps + time(k); }
-  std::int64_t state(std::int64_t n, std::int64_t k) const { return row(n, k) * s.wide() + d * s.hidden; }
-  std::int64_t last(std::int64_t n) const { return n * s.wide() + d * s.hidden; }
+  // Their rows of an array (N, T, width) at step k.
+  template <class T>
+  Strided<T> rows(T* array, std::int64_t width, std::int64_t k) const {
+    if (array == nullptr) return {};
+    return {array + (first * s.steps + time(k)) * width, s.steps * width};
+  }
+  // Their states after step k in an array (N, T, D H).
+  template <class T>
+  Strided<T> states(T* array, std::int64_t k) const {
+    const Strided<T> all = rows(array, s.wide(), k);
+    return {array == nullptr ? nullptr : all.data + d * s.hidden, all.stride};
+  }
+  // Their states in an array (N, D H).
+  template <class T>
+  Strided<T> outer(T* array) const {
+    return {array == nullptr ? nullptr : array + first * s.wide() + d * s.hidden, s.wide()};
+  }
+  // Their states before step k, in `array` (N, T, D H) or in `initial`; null for zeros.
+  template <class T>
+  Strided<const T> before(const T* array, const T* initial, std::int64_t k) const {
+    return k > 0 ? states(array, k - 1) : outer(initial);
+  }
 
   const RecurrentShape& s;
-  std::int64_t d;
+  std::int64_t d, first;
 };
 
-// A sample's state before step k in `states` or in `initial`; null for zeros.
+// Copies rows of n elements; null rows are 0.
 template <class T>
-const T* before(const Walk& at, std::int64_t n, std::int64_t k, const T* states, const T* initial) {
-  if (k > 0) return states + at.state(n, k - 1);
-  return initial == nullptr ? nullptr : initial + at.last(n);
+void copy_rows(std::int64_t rows, std::int64_t n, Strided<const T> from, Strided<T> to) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    T* row = to.data + r * to.stride;
+    if (from.data == nullptr) {
+      std::fill_n(row, n, T(0));
+    } else {
+      std::copy_n(from.data + r * from.stride, n, row);
+    }
+  }
 }
 
 template <class T>
-T or_zero(const T* values, std::int64_t j) {
-  return values == nullptr ? T(0) : values[j];
+Strided<const T> constant(Strided<T> a) {
+  return {a.data, a.stride};
 }
 
-// sums holds what the gates are functions of; it is overwritten.
+// Arrays of rows in scratch memory, one after the other, of the samples from `begin` on.
 template <class T>
-void lstm_cell(std::int64_t hidden, T* sums, const T* c, T* gates, T* next_c, T* h) {
-  apply(Code::Sigmoid, 2 * hidden, sums, gates);
-  apply(Code::Tanh, hidden, sums + 2 * hidden, gates + 2 * hidden);
-  apply(Code::Sigmoid, hidden, sums + 3 * hidden, gates + 3 * hidden);
-  const T *i = gates, *f = gates + hidden, *g = gates + 2 * hidden, *o = gates + 3 * hidden;
-#pragma GCC ivdep
-  for (std::int64_t j = 0; j < hidden; ++j) next_c[j] = f[j] * or_zero(c, j) + i[j] * g[j];
-  apply(Code::Tanh, hidden, next_c, sums);
-#pragma GCC ivdep
-  for (std::int64_t j = 0; j < hidden; ++j) h[j] = o[j] * sums[j];
-}
-
-// `product` is the input's, sums those of h.
-template <class T>
-void gru_cell(std::int64_t hidden, const T* product, T* sums, const T* h, T* gates, T* kept, T* next_h) {
-  T *r = gates, *z = gates + hidden, *n = gates + 2 * hidden;
-  std::copy_n(sums + 2 * hidden, hidden, kept);
-#pragma GCC ivdep
-  for (std::int64_t j = 0; j < 2 * hidden; ++j) sums[j] = product[j] + sums[j];
-  std::copy_n(product + 2 * hidden, hidden, sums + 2 * hidden);  // gates may be product
-  apply(Code::Sigmoid, 2 * hidden, sums, gates);
-#pragma GCC ivdep
-  for (std::int64_t j = 0; j < hidden; ++j) sums[2 * hidden + j] += r[j] * kept[j];
-  apply(Code::Tanh, hidden, sums + 2 * hidden, n);
-#pragma GCC ivdep
-  for (std::int64_t j = 0; j < hidden; ++j) next_h[j] = (T(1) - z[j]) * n[j] + z[j] * or_zero(h, j);
+Strided<T> scratch_rows(const RecurrentShape& s, T*& scratch, std::int64_t n, std::int64_t begin) {
+  const std::int64_t stride = row_stride(n);
+  const Strided<T> rows{scratch + begin * stride, stride};
+  scratch += s.samples * stride;
+  return rows;
 }
 
 template <class T>
 void forward_samples(const RecurrentShape& s, const RecurrentForward<T>& a, int d, std::int64_t begin, std::int64_t end,
-                     const T* packed, T* sums) {
-  const Walk at(s, d);
+                     const T* packed, T* scratch) {
+  const Walk at(s, d, begin);
   const auto& own = a.direction[d];
-  const std::int64_t gates = s.gates(), panels = panels_of(gates), stride = panels * kPanel;
+  const std::int64_t rows = end - begin;
+  Strided<T> before = scratch_rows(s, scratch, s.hidden, begin), after = scratch_rows(s, scratch, s.hidden, begin);
+  const Strided<T> c = scratch_rows(s, scratch, s.hidden, begin);
+  copy_rows(rows, s.hidden, at.outer(a.initial_h), before);
+  copy_rows(rows, s.hidden, at.outer(a.initial_c), c);
+  const auto step = s.options.lstm() ? recurrent_table<T>().lstm : recurrent_table<T>().gru;
   for (std::int64_t k = 0; k < s.steps; ++k) {
-    for (std::int64_t n = begin; n < end; ++n) {
-      T* to = sums + n * stride;
-      const T* from = s.options.lstm() ? own.product + at.row(n, k) * gates : own.bias;
-      if (from != nullptr) std::copy_n(from, gates, to);
-      std::fill(to + (from != nullptr ? gates : 0), to + stride, T(0));
-    }
-    if (const T* h = before(at, begin, k, static_cast<const T*>(a.y), a.initial_h))
-      product_table<T>().add({.rows = end - begin,
-                              .depth = s.hidden,
-                              .panels = panels,
-                              .a = h,
-                              .a_stride = k > 0 ? s.steps * s.wide() : s.wide(),
-                              .b = packed,
-                              .c = sums + begin * stride,
-                              .c_stride = stride});
-    for (std::int64_t n = begin; n < end; ++n) {
-      T *to = own.gates + at.row(n, k) * gates, *kept = a.kept + at.state(n, k), *h = a.y + at.state(n, k);
-      if (s.options.lstm()) {
-        lstm_cell(s.hidden, sums + n * stride, before(at, n, k, static_cast<const T*>(a.kept), a.initial_c), to, kept,
-                  h);
-      } else {
-        gru_cell(s.hidden, own.product + at.row(n, k) * gates, sums + n * stride,
-                 before(at, n, k, static_cast<const T*>(a.y), a.initial_h), to, kept, h);
-      }
-    }
+    step({.rows = rows,
+          .hidden = s.hidden,
+          .weights = packed,
+          .bias = own.bias,
+          .product = at.rows(own.product, s.gates(), k),
+          .gates = at.rows(own.gates, s.gates(), k),
+          .kept = at.states(a.kept, k),
+          .y = at.states(a.y, k),
+          .own_before = k > 0 || a.initial_h != nullptr ? constant(before) : Strided<const T>{},
+          .own_after = after,
+          .own_c = c});
+    std::swap(before, after);
   }
-  for (std::int64_t n = begin; n < end; ++n) {
-    std::copy_n(a.y + at.state(n, s.steps - 1), s.hidden, a.h + at.last(n));
-    if (s.options.lstm()) std::copy_n(a.kept + at.state(n, s.steps - 1), s.hidden, a.c + at.last(n));
-  }
-}
-
-// The gradients of one step; dh and dc come in as those of the states after it and leave as those of the states before
-// it, dh without the part that goes through W_hh. `spare` has `hidden` elements.
-template <class T>
-void lstm_gradient(std::int64_t hidden, const T* gates, const T* c, const T* next_c, T* dh, T* dc, T* by_product,
-                   T* spare) {
-  apply(Code::Tanh, hidden, next_c, spare);
-  const T *i = gates, *f = gates + hidden, *g = gates + 2 * hidden, *o = gates + 3 * hidden;
-  T *di = by_product, *df = by_product + hidden, *dg = by_product + 2 * hidden, *d_o = by_product + 3 * hidden;
-#pragma GCC ivdep
-  for (std::int64_t j = 0; j < hidden; ++j) {
-    const T total = dc[j] + dh[j] * o[j] * (T(1) - spare[j] * spare[j]);
-    di[j] = total * g[j] * (i[j] * (T(1) - i[j]));
-    df[j] = total * or_zero(c, j) * (f[j] * (T(1) - f[j]));
-    dg[j] = total * i[j] * (T(1) - g[j] * g[j]);
-    d_o[j] = dh[j] * spare[j] * (o[j] * (T(1) - o[j]));
-    dc[j] = total * f[j];
-    dh[j] = T(0);
-  }
-}
-
-template <class T>
-void gru_gradient(std::int64_t hidden, const T* gates, const T* h, const T* kept, T* dh, T* by_product, T* by_hidden) {
-  const T *r = gates, *z = gates + hidden, *n = gates + 2 * hidden;
-#pragma GCC ivdep
-  for (std::int64_t j = 0; j < hidden; ++j) {
-    const T by_n = dh[j] * (T(1) - z[j]) * (T(1) - n[j] * n[j]);
-    const T by_r = by_n * kept[j] * (r[j] * (T(1) - r[j]));
-    const T by_z = dh[j] * (or_zero(h, j) - n[j]) * (z[j] * (T(1) - z[j]));
-    by_product[j] = by_hidden[j] = by_r;
-    by_product[hidden + j] = by_hidden[hidden + j] = by_z;
-    by_product[2 * hidden + j] = by_n;
-    by_hidden[2 * hidden + j] = by_n * r[j];
-    dh[j] *= z[j];
-  }
-}
-
-// Where backward keeps a sample's dh (whole panels), dc and spare elements.
-struct BackwardRow {
-  explicit BackwardRow(std::int64_t hidden) : padded(panels_of(hidden) * kPanel), stride(padded + 2 * hidden) {}
-  std::int64_t padded, stride;
-};
-
-template <class T>
-void backward_step(const RecurrentShape& s, const RecurrentBackward<T>& a, const Walk& at, std::int64_t n,
-                   std::int64_t k, T* dh, T* dc, T* spare) {
-  const auto& own = a.direction[at.d];
-  const std::int64_t row = at.row(n, k), gates = s.gates();
-  for (std::int64_t j = 0; a.dy != nullptr && j < s.hidden; ++j) dh[j] += a.dy[at.state(n, k) + j];
-  const T* h = before(at, n, k, a.y, a.initial_h);
-  T* kept_h = own.before + row * s.hidden;
-  for (std::int64_t j = 0; j < s.hidden; ++j) kept_h[j] = or_zero(h, j);
-  if (s.options.lstm()) {
-    lstm_gradient(s.hidden, own.gates + row * gates, before(at, n, k, a.kept, a.initial_c), a.kept + at.state(n, k), dh,
-                  dc, own.by_product + row * gates, spare);
-  } else {
-    gru_gradient(s.hidden, own.gates + row * gates, h, a.kept + at.state(n, k), dh, own.by_product + row * gates,
-                 own.by_hidden + row * gates);
-  }
+  copy_rows(rows, s.hidden, constant(before), at.outer(a.h));
+  if (s.options.lstm()) copy_rows(rows, s.hidden, constant(c), at.outer(a.c));
 }
 
 template <class T>
 void backward_samples(const RecurrentShape& s, const RecurrentBackward<T>& a, int d, std::int64_t begin,
-                      std::int64_t end, const T* packed, T* rows) {
-  const Walk at(s, d);
-  const BackwardRow place(s.hidden);
-  const auto dh = [=](std::int64_t n) { return rows + n * place.stride; };
-  const auto dc = [=](std::int64_t n) { return rows + n * place.stride + place.padded; };
-  for (std::int64_t n = begin; n < end; ++n) {
-    std::fill_n(dh(n), place.padded, T(0));
-    for (std::int64_t j = 0; j < s.hidden; ++j) {
-      dh(n)[j] = a.dh == nullptr ? T(0) : a.dh[at.last(n) + j];
-      dc(n)[j] = a.dc == nullptr ? T(0) : a.dc[at.last(n) + j];
-    }
-  }
+                      std::int64_t end, const T* packed, T* scratch) {
+  const Walk at(s, d, begin);
+  const auto& own = a.direction[d];
+  const std::int64_t rows = end - begin;
+  const Strided<T> dh = scratch_rows(s, scratch, s.hidden, begin), dc = scratch_rows(s, scratch, s.hidden, begin);
+  Strided<T> after = scratch_rows(s, scratch, s.gates(), begin), sums = scratch_rows(s, scratch, s.gates(), begin);
+  copy_rows(rows, s.hidden, at.outer(a.dh), dh);
+  copy_rows(rows, s.hidden, at.outer(a.dc), dc);
+  const auto step = s.options.lstm() ? recurrent_table<T>().lstm_gradient : recurrent_table<T>().gru_gradient;
   for (std::int64_t k = s.steps - 1; k >= 0; --k) {
-    for (std::int64_t n = begin; n < end; ++n) backward_step(s, a, at, n, k, dh(n), dc(n), dc(n) + s.hidden);
-    if (k == 0 && a.by_initial_h == nullptr) break;
-    product_table<T>().add({.rows = end - begin,
-                            .depth = s.gates(),
-                            .panels = panels_of(s.hidden),
-                            .a = a.direction[d].by_hidden + at.row(begin, k) * s.gates(),
-                            .a_stride = s.steps * s.gates(),
-                            .b = packed,
-                            .c = dh(begin),
-                            .c_stride = place.stride});
+    step({.rows = rows,
+          .hidden = s.hidden,
+          .weights = packed,
+          .own_after = k < s.steps - 1 ? constant(after) : Strided<const T>{},
+          .own_sums = sums,
+          .own_dh = dh,
+          .own_dc = dc,
+          .saved = {.gates = at.rows(own.gates, s.gates(), k),
+                    .kept = at.states(a.kept, k),
+                    .c = s.options.lstm() ? at.before(a.kept, a.initial_c, k) : Strided<const T>{},
+                    .h = at.before(a.y, a.initial_h, k),
+                    .dy = at.states(a.dy, k)},
+          .gradients = {.product = at.rows(own.by_product, s.gates(), k),
+                        .hidden = at.rows(own.by_hidden, s.gates(), k),
+                        .before = at.rows(own.before, s.hidden, k)}});
+    std::swap(after, sums);
   }
-  for (std::int64_t n = begin; n < end; ++n) {
-    if (a.by_initial_h != nullptr) std::copy_n(dh(n), s.hidden, a.by_initial_h + at.last(n));
-    if (a.by_initial_c != nullptr) std::copy_n(dc(n), s.hidden, a.by_initial_c + at.last(n));
-  }
+  if (a.by_initial_h == nullptr) return;
+  step({.rows = rows,
+        .hidden = s.hidden,
+        .weights = packed,
+        .own_after = constant(after),
+        .own_sums = {},
+        .own_dh = dh,
+        .own_dc = dc,
+        .saved = {},
+        .gradients = {}});
+  copy_rows(rows, s.hidden, constant(dh), at.outer(a.by_initial_h));
+  if (s.options.lstm()) copy_rows(rows, s.hidden, constant(dc), at.outer(a.by_initial_c));
 }
 
 // Elements of one direction: its packed weights, and rows of samples.
-std::int64_t forward_packed(const RecurrentShape& s) { return panels_of(s.gates()) * kPanel * s.hidden; }
-std::int64_t forward_rows(const RecurrentShape& s) { return s.samples * panels_of(s.gates()) * kPanel; }
-std::int64_t backward_packed(const RecurrentShape& s) { return panels_of(s.hidden) * kPanel * s.gates(); }
-std::int64_t backward_rows(const RecurrentShape& s) { return s.samples * BackwardRow(s.hidden).stride; }
+std::int64_t forward_packed(const RecurrentShape& s) { return panels_of(s.hidden, kLanes) * kLanes * s.gates(); }
+std::int64_t forward_rows(const RecurrentShape& s) { return s.samples * 3 * row_stride(s.hidden); }
+std::int64_t backward_packed(const RecurrentShape& s) {
+  return panels_of(s.hidden, 2 * kLanes) * 2 * kLanes * s.gates();
+}
+std::int64_t backward_rows(const RecurrentShape& s) {
+  return s.samples * 2 * (row_stride(s.hidden) + row_stride(s.gates()));
+}
 
 }  // namespace
 
@@ -264,8 +228,7 @@ std::int64_t recurrent_backward_scratch(const RecurrentShape& s) {
 template <class T>
 void recurrent_forward(const RecurrentShape& s, const RecurrentForward<T>& a, T* scratch) {
   const std::int64_t packed = forward_packed(s), own = packed + forward_rows(s);
-  for (int d = 0; d < s.options.directions; ++d)  // b[k][j] = W_hh[j][k]
-    pack(s.hidden, s.gates(), a.direction[d].weight, 1, s.hidden, scratch + d * own);
+  for (int d = 0; d < s.options.directions; ++d) pack_forward(s, a.direction[d].weight, scratch + d * own);
   for_samples(s, [&](int d, std::int64_t begin, std::int64_t end) {
     forward_samples(s, a, d, begin, end, scratch + d * own, scratch + d * own + packed);
   });
@@ -274,8 +237,7 @@ void recurrent_forward(const RecurrentShape& s, const RecurrentForward<T>& a, T*
 template <class T>
 void recurrent_backward(const RecurrentShape& s, const RecurrentBackward<T>& a, T* scratch) {
   const std::int64_t packed = backward_packed(s), own = packed + backward_rows(s);
-  for (int d = 0; d < s.options.directions; ++d)
-    pack(s.gates(), s.hidden, a.direction[d].weight, s.hidden, 1, scratch + d * own);
+  for (int d = 0; d < s.options.directions; ++d) pack_backward(s, a.direction[d].weight, scratch + d * own);
   for_samples(s, [&](int d, std::int64_t begin, std::int64_t end) {
     backward_samples(s, a, d, begin, end, scratch + d * own, scratch + d * own + packed);
   });

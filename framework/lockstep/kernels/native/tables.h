@@ -159,20 +159,49 @@ struct ConvolutionTable {
   void (*copy)(const Rows&);
 };
 
-// c [rows][panels * kPanel] += a [rows][depth] b, with the columns of b in panels [panels][depth][kPanel]. Each element
-// adds its products in the order of `depth`, by fused multiply-adds; rows of a and c are strides apart.
-inline constexpr int kPanel = 32;
+// Rows of an array, `stride` elements apart.
 template <class T>
-struct ProductTable {
-  struct Rows {
-    std::int64_t rows, depth, panels;
-    const T* a;
-    std::int64_t a_stride;
-    const T* b;
-    T* c;
-    std::int64_t c_stride;
+struct Strided {
+  T* data;  // may be null where a comment says so
+  std::int64_t stride;
+};
+
+// One step of an LSTM or GRU layer for some samples, forward or backward: W_hh's product, and what is made of its sums
+// while they are in the first-level cache. Each sum adds its products in order of their index, by fused multiply-adds.
+// `own` arrays belong to the caller's loop over the steps: a row has whole panels of kLanes hidden features, or G
+// elements of sums. The other arrays are RecurrentOp's, a row is a sample's part of the step; G = gates * hidden.
+template <class T>
+struct RecurrentTable {
+  struct Forward {
+    std::int64_t rows, hidden;
+    const T* weights;  // [panels][hidden][gates][kLanes], 0 behind the last feature
+    const T* bias;     // of W_hh, a GRU's, or null
+    Strided<const T> product;
+    Strided<T> gates, kept, y;    // gates may be product
+    Strided<const T> own_before;  // h before the step; null: 0
+    Strided<T> own_after;         // h after it, another array
+    Strided<T> own_c;             // an LSTM's c before the step becomes that after it
   };
-  void (*add)(const Rows&);
+  // Of the saved arrays c is that before the step and of an LSTM alone, h before it; both null: 0. dy may be null.
+  struct Saved {
+    Strided<const T> gates, kept, c, h, dy;
+  };
+  struct Gradients {
+    Strided<T> product, hidden, before;  // `hidden` is a GRU's alone
+  };
+  struct Backward {
+    std::int64_t rows, hidden;
+    const T* weights;            // [panels of 2 kLanes][G][2 kLanes], 0 behind the last feature
+    Strided<const T> own_after;  // gradients of the sums of the step after this one; null: there is none
+    Strided<T> own_sums;         // gets those of this step, another array
+    Strided<T> own_dh, own_dc;   // in: gradients by the states after the step, but for W_hh's part; out: before it
+    Saved saved;                 // gates null: W_hh's part alone is added to dh
+    Gradients gradients;
+  };
+  void (*lstm)(const Forward&);
+  void (*gru)(const Forward&);
+  void (*lstm_gradient)(const Backward&);
+  void (*gru_gradient)(const Backward&);
 };
 
 // One axis of a discrete Fourier transform, on lines. Line l = (o, i) with i < inner: its elements, numbers or complex
@@ -252,8 +281,8 @@ struct NativeKernels {
   native::MaxPoolTable<float> max_pool_f32;
   native::MaxPoolTable<native::Bf16> max_pool_bf16;
   native::PeakTable peak;
-  native::ProductTable<float> product_f32;
-  native::ProductTable<double> product_f64;
+  native::RecurrentTable<float> recurrent_f32;
+  native::RecurrentTable<double> recurrent_f64;
   native::FourierTable<float> fourier_f32;
   native::FourierTable<double> fourier_f64;
 };

@@ -1,5 +1,6 @@
-// Products of a few rows with a packed matrix, for table.cpp: tiles of rows and columns stay in registers while the sum
-// runs. Lanes are columns, so the bits of a result depend neither on the level nor on how rows are divided.
+// Products of a few rows with a panel of a packed matrix, for recurrent.h: tiles of rows and columns stay in registers
+// while the sum runs. Lanes are columns, so the bits of a result depend neither on the level nor on how rows are
+// divided.
 #pragma once
 
 #include "lockstep/kernels/native/levels/convolution.h"
@@ -8,12 +9,13 @@
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
-constexpr int kProductTile = 2;  // registers of a tile along the columns
 #if defined(__AVX512F__)
-constexpr int kMostRows = 8;  // of a tile: 16 sums of 32 registers
+constexpr int kMostSums = 24;  // of a tile: of 32 registers
 #else
-constexpr int kMostRows = 6;  // 12 of 16
+constexpr int kMostSums = 12;  // of 16
 #endif
+template <class T>
+constexpr int kWidth = sizeof(typename NativeOf<T>::Type) / sizeof(T);
 
 LOCKSTEP_INLINE NativeF64 multiply_add(NativeF64 a, NativeF64 b, NativeF64 c) { return fused(a, b, c); }
 #if defined(__AVX512F__)
@@ -27,48 +29,59 @@ LOCKSTEP_INLINE NativeF64 broadcast_native(const double* p) { return NativeF64{}
 LOCKSTEP_INLINE void keep_in_register(NativeF64&) {}
 #endif
 
-template <class T, int Rows>
-[[gnu::noinline]] void product_tile(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b, T* c,
-                                    std::int64_t c_stride) {
+// One register's lanes of each vector, see add_product.
+template <class T, int Rows, int Vectors>
+[[gnu::noinline]] void product_tile(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b, T* sums) {
   using V = typename NativeOf<T>::Type;
-  constexpr int kWidth = static_cast<int>(sizeof(V) / sizeof(T));
-  V sums[Rows][kProductTile];
-#pragma GCC unroll 8
+  V total[Rows][Vectors];
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 2
-    for (int t = 0; t < kProductTile; ++t) sums[r][t] = load_native(c + r * c_stride + t * kWidth);
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) total[r][v] = load_native(sums + (r * Vectors + v) * kLanes);
   }
-  for (std::int64_t k = 0; k < depth; ++k, b += kPanel) {
-    V column[kProductTile];
-#pragma GCC unroll 2
-    for (int t = 0; t < kProductTile; ++t) column[t] = load_native(b + t * kWidth);
-#pragma GCC unroll 8
-    for (int r = 0; r < Rows; ++r) {
-      V value = broadcast_native(a + r * a_stride + k);
-      keep_in_register(value);
-#pragma GCC unroll 2
-      for (int t = 0; t < kProductTile; ++t) sums[r][t] = multiply_add(value, column[t], sums[r][t]);
+  for (std::int64_t k = 0; k < depth; ++k, b += Vectors * kLanes) {
+    if constexpr (Rows >= Vectors) {  // the fewer stay in registers
+      V column[Vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) column[v] = load_native(b + v * kLanes);
+#pragma GCC unroll 12
+      for (int r = 0; r < Rows; ++r) {
+        V value = broadcast_native(a + r * a_stride + k);
+        keep_in_register(value);
+#pragma GCC unroll 4
+        for (int v = 0; v < Vectors; ++v) total[r][v] = multiply_add(value, column[v], total[r][v]);
+      }
+    } else {
+      V value[Rows];
+#pragma GCC unroll 12
+      for (int r = 0; r < Rows; ++r) {
+        value[r] = broadcast_native(a + r * a_stride + k);
+        keep_in_register(value[r]);
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        V column = load_native(b + v * kLanes);
+        keep_in_register(column);
+#pragma GCC unroll 12
+        for (int r = 0; r < Rows; ++r) total[r][v] = multiply_add(value[r], column, total[r][v]);
+      }
     }
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int r = 0; r < Rows; ++r) {
-#pragma GCC unroll 2
-    for (int t = 0; t < kProductTile; ++t) store_native(c + r * c_stride + t * kWidth, sums[r][t]);
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) store_native(sums + (r * Vectors + v) * kLanes, total[r][v]);
   }
 }
 
-template <class T>
-void add_product(const typename ProductTable<T>::Rows& p) {
-  constexpr int kColumns = kProductTile * static_cast<int>(sizeof(typename NativeOf<T>::Type) / sizeof(T));
-  static_assert(kPanel % kColumns == 0);
-  for (std::int64_t panel = 0; panel < p.panels; ++panel) {
-    const T* b = p.b + panel * p.depth * kPanel;
-    in_blocks<kMostRows>(p.rows, [&p, panel, b](std::int64_t row, auto rows) {
-      T* c = p.c + row * p.c_stride + panel * kPanel;
-      for (int at = 0; at < kPanel; at += kColumns)
-        product_tile<T, rows.value>(p.depth, p.a + row * p.a_stride, p.a_stride, b + at, c + at, p.c_stride);
-    });
-  }
+// sums [rows][Vectors][kLanes] += a [rows][depth] b [depth][Vectors][kLanes], in order of `depth` by fused
+// multiply-adds; rows of a are a_stride apart, at most kMostSums / Vectors.
+template <int Vectors, class T>
+void add_product(std::int64_t rows, std::int64_t depth, const T* a, std::int64_t a_stride, const T* b, T* sums) {
+  with_number<kMostSums / Vectors>(rows, [=](auto number) {
+    for (int at = 0; at < kLanes; at += kWidth<T>)
+      product_tile<T, number.value, Vectors>(depth, a, a_stride, b + at, sums + at);
+  });
 }
 
 }  // namespace

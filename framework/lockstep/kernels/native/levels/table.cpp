@@ -6,7 +6,7 @@
 #include "lockstep/kernels/native/levels/peak.h"
 #include "lockstep/kernels/native/levels/pointwise.h"
 #include "lockstep/kernels/native/levels/pool.h"
-#include "lockstep/kernels/native/levels/product.h"
+#include "lockstep/kernels/native/levels/recurrent.h"
 #include "lockstep/kernels/native/levels/row_norm.h"
 #include "lockstep/kernels/native/levels/spectral.h"
 
@@ -30,8 +30,8 @@ const NativeKernels kernels{
     .max_pool_f32 = MaxPool<float>::table,
     .max_pool_bf16 = MaxPool<Bf16>::table,
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
-    .product_f32 = {.add = add_product<float>},
-    .product_f64 = {.add = add_product<double>},
+    .recurrent_f32 = Recurrent<float>::table,
+    .recurrent_f64 = Recurrent<double>::table,
     .fourier_f32 = {.run = Fourier<float>::run, .sum = spectral_sum<float>},
     .fourier_f64 = {.run = Fourier<double>::run, .sum = spectral_sum<double>},
 };

@@ -1,7 +1,4 @@
-// Products with packed matrices, Fourier transforms and sums of spectra: the same bits at every level, whatever lies
-// beside a row or line.
-#include <algorithm>
-#include <cmath>
+// Sums of products of spectra: the same bits at every level, whatever lies beside them.
 #include <type_traits>
 
 #include "tests/kernels/native_support.h"
@@ -9,26 +6,16 @@
 namespace lockstep::native {
 namespace {
 
-using kernels::native::kPanel;
-
 template <class T>
-class NativeProduct : public ::testing::Test {};
+class NativeSpectral : public ::testing::Test {};
 using Types = ::testing::Types<float, double>;
-TYPED_TEST_SUITE(NativeProduct, Types);
+TYPED_TEST_SUITE(NativeSpectral, Types);
 
 template <class T>
 std::vector<T> values(std::int64_t n, std::uint64_t seed) {
   return generic::random_values<T>(n, seed);
 }
 
-template <class T>
-const kernels::native::ProductTable<T>& product_of(const kernels::NativeKernels& k) {
-  if constexpr (std::is_same_v<T, float>) {
-    return k.product_f32;
-  } else {
-    return k.product_f64;
-  }
-}
 template <class T>
 const kernels::native::FourierTable<T>& fourier_of(const kernels::NativeKernels& k) {
   if constexpr (std::is_same_v<T, float>) {
@@ -38,39 +25,7 @@ const kernels::native::FourierTable<T>& fourier_of(const kernels::NativeKernels&
   }
 }
 
-TYPED_TEST(NativeProduct, AddsOneProductAfterTheOther) {
-  using T = TypeParam;
-  for (const std::int64_t rows : {0, 1, 5, 6, 8, 9, 19}) {
-    for (const std::int64_t depth : {0, 1, 37}) {
-      const std::int64_t panels = 2, a_stride = depth + 3, c_stride = panels * kPanel + 1;
-      const auto a = values<T>(rows * a_stride + 1, 1), b = values<T>(panels * depth * kPanel + 1, 2);
-      const auto start = values<T>(rows * c_stride + 1, 3);
-      std::vector<T> want = start;
-      for (std::int64_t r = 0; r < rows; ++r) {
-        for (std::int64_t j = 0; j < panels * kPanel; ++j) {
-          T& total = want[static_cast<std::size_t>(r * c_stride + j)];
-          for (std::int64_t k = 0; k < depth; ++k)
-            total = std::fma(a[static_cast<std::size_t>(r * a_stride + k)],
-                             b[static_cast<std::size_t>((j / kPanel * depth + k) * kPanel + j % kPanel)], total);
-        }
-      }
-      for_levels([&](const kernels::NativeKernels& kernels) {
-        std::vector<T> c = start;
-        product_of<T>(kernels).add({.rows = rows,
-                                    .depth = depth,
-                                    .panels = panels,
-                                    .a = a.data(),
-                                    .a_stride = a_stride,
-                                    .b = b.data(),
-                                    .c = c.data(),
-                                    .c_stride = c_stride});
-        EXPECT_EQ(c, want) << rows << " rows, depth " << depth;
-      });
-    }
-  }
-}
-
-TYPED_TEST(NativeProduct, SumsOfSpectraHaveTheSameBitsAtEveryLevel) {
+TYPED_TEST(NativeSpectral, SumsHaveTheSameBitsAtEveryLevel) {
   using T = TypeParam;
   for (const std::int64_t n : {1, 2, 3, 8, 37, 64}) {
     for (const bool conjugate_a : {false, true}) {
