@@ -24,7 +24,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kEntriesSite = "options";
 
 using data::DatasetOptions;
 using data::Field;
@@ -59,7 +59,7 @@ Names names_of(const DatasetOptions& o, const std::vector<Field>& fields) {
 
 std::vector<Field> called(const std::vector<Field>& fields, const std::vector<std::string>& names) {
   std::vector<Field> found;
-  for (const std::string& name : names) found.push_back(fields[data::find_field(kSite, fields, name)]);
+  for (const std::string& name : names) found.push_back(fields[data::find_field(kEntriesSite, fields, name)]);
   return found;
 }
 
@@ -113,7 +113,8 @@ FieldRecord record_of(const RunData& data, const Names& names, const FieldAxes& 
 
 // Takes from the record of the run that made the weights what files without targets do not have.
 void complete_for_prediction(RunData& data, const DatasetOptions& o) {
-  check(is_known(o), kSite, "predictions of {} need the record of a checkpoint's data, and there is none", o.name);
+  check(is_known(o), kEntriesSite, "predictions of {} need the record of a checkpoint's data, and there is none",
+        o.name);
   const FieldRecord record = FieldRecord::parse(*o.record);
   data.absent = absent_fields(record, data.shape_of("input"), o.floats);
   data.absent_classes = record.classes;
@@ -256,7 +257,7 @@ data::DatasetEntry arrays_entry() {
           .check_options =
               [](const DatasetOptions& o) {
                 check_fields_options(o);
-                check(o.fields.files.empty() && o.fields.eval_files.empty(), kSite,
+                check(o.fields.files.empty() && o.fields.eval_files.empty(), kEntriesSite,
                       "--files and --eval-files are for other data sets; of arrays, expected paths in --inputs and "
                       "--targets, and --eval-fraction");
               }};
