@@ -7,7 +7,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::int64_t kSide = 32, kPixels = 3 * kSide * kSide;
+constexpr std::int64_t kImageSide = 32, kImagePixels = 3 * kImageSide * kImageSide;
 
 void append_file(const CifarFiles& options, const std::filesystem::path& path, const std::string& key,
                  data::Images& images) {
@@ -15,7 +15,7 @@ void append_file(const CifarFiles& options, const std::filesystem::path& path, c
   const PickledDict dict(file.name(), file.read(file.file_size(), "a pickle"));
   const PickledArray pixels = dict.array("data");
   const std::vector<std::int64_t> labels = dict.integers(key);
-  const std::vector<std::int64_t> expected{options.records, kPixels};
+  const std::vector<std::int64_t> expected{options.records, kImagePixels};
   check(pixels.shape == expected, file.name(), "'data' is an array ({}), expected ({})", joined(pixels.shape, ", "),
         joined(expected, ", "));
   check(std::ssize(labels) == options.records, file.name(), "'{}' has {} labels, expected {}", key, labels.size(),
@@ -31,7 +31,7 @@ void append_file(const CifarFiles& options, const std::filesystem::path& path, c
 }  // namespace
 
 std::unique_ptr<data::ImageDataset> read_cifar_python(const CifarFiles& files, const std::string& labels) {
-  data::Images images{.description = files.description, .shape = {3, kSide, kSide}, .classes = files.classes};
+  data::Images images{.description = files.description, .shape = {3, kImageSide, kImageSide}, .classes = files.classes};
   for (const auto& path : files.files) append_file(files, path, labels, images);
   return std::make_unique<data::ImageDataset>(std::move(images));
 }

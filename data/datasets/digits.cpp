@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/format.h"
 #include "lockstep/core/random.h"
 
 namespace lockstep::datasets {
@@ -133,6 +135,17 @@ class Placement {
   Point centre_;
 };
 
+constexpr std::size_t kBytes = kDigitsSide * kDigitsSide;
+
+// What sample `index` is drawn by; its label comes first.
+RandomStream stream_of(std::uint64_t seed, data::Split split, std::int64_t index) {
+  const auto key = mix(mix(seed, hash_name("digits")), split == data::Split::Train ? 0 : 1);
+  return {key, static_cast<std::uint64_t>(index)};
+}
+std::int32_t label_from(RandomStream& random) { return static_cast<std::int32_t>(random.below(10)); }
+
+const char* description_of(data::Split split) { return split == data::Split::Train ? "digits train" : "digits eval"; }
+
 // Short strokes that belong to no digit.
 void clutter(Canvas& canvas, RandomStream& random) {
   const auto count = random.below(4);
@@ -146,9 +159,8 @@ void clutter(Canvas& canvas, RandomStream& random) {
 }  // namespace
 
 std::int32_t draw_digit(std::uint64_t seed, data::Split split, std::int64_t index, std::span<std::uint8_t> pixels) {
-  const auto key = mix(mix(seed, hash_name("digits")), split == data::Split::Train ? 0 : 1);
-  RandomStream random(key, static_cast<std::uint64_t>(index));
-  const auto label = static_cast<std::size_t>(random.below(10));
+  RandomStream random = stream_of(seed, split, index);
+  const auto label = static_cast<std::size_t>(label_from(random));
   const std::vector<Glyph>& forms = glyphs()[label];
   const Glyph& glyph = forms[static_cast<std::size_t>(random.below(forms.size()))];
   Canvas canvas;
@@ -175,8 +187,7 @@ std::int32_t draw_digit(std::uint64_t seed, data::Split split, std::int64_t inde
 std::unique_ptr<data::ImageDataset> make_digits(const DigitsOptions& options) {
   check(options.size > 0, "digits", "size {}, expected at least 1", options.size);
   const auto count = static_cast<std::size_t>(options.size);
-  constexpr std::size_t kBytes = kDigitsSide * kDigitsSide;
-  data::Images images{.description = options.split == data::Split::Train ? "digits train" : "digits eval",
+  data::Images images{.description = description_of(options.split),
                       .shape = {1, kDigitsSide, kDigitsSide},
                       .classes = 10,
                       .pixels = std::vector<std::uint8_t>(count * kBytes),
@@ -188,14 +199,46 @@ std::unique_ptr<data::ImageDataset> make_digits(const DigitsOptions& options) {
   return std::make_unique<data::ImageDataset>(std::move(images));
 }
 
+DigitsDataset::DigitsDataset(const DigitsOptions& options)
+    : options_(options), fields_{{"image", {1, kDigitsSide, kDigitsSide}, DType::U8}, {"label", Shape{}, DType::I32}} {
+  check(options.size > 0, "digits", "size {}, expected at least 1", options.size);
+  pixels_.resize(static_cast<std::size_t>(options.size) * kBytes);
+  drawn_ = std::make_unique<std::once_flag[]>(static_cast<std::size_t>((options.size + kBlock - 1) / kBlock));
+}
+
+std::string DigitsDataset::describe() const {
+  return formatted("{}: {} images {}, {} classes", description_of(options_.split), size(), fields_[0].shape.str(),
+                   classes());
+}
+
+std::int32_t DigitsDataset::label(std::int64_t index) const {
+  RandomStream random = stream_of(options_.seed, options_.split, index);
+  return label_from(random);
+}
+
+std::span<std::uint8_t> DigitsDataset::pixels(std::int64_t index) const {
+  return std::span(pixels_).subspan(static_cast<std::size_t>(index) * kBytes, kBytes);
+}
+
+void DigitsDataset::read(std::int64_t index, std::span<std::byte* const> out) const {
+  check_index(index);
+  const std::int64_t block = index / kBlock, end = std::min((block + 1) * kBlock, size());
+  std::call_once(drawn_[static_cast<std::size_t>(block)], [&] {
+    for (std::int64_t i = block * kBlock; i < end; ++i) draw_digit(options_.seed, options_.split, i, pixels(i));
+  });
+  std::memcpy(out[0], pixels(index).data(), kBytes);
+  const std::int32_t its_label = label(index);
+  std::memcpy(out[1], &its_label, sizeof its_label);
+}
+
 data::DatasetEntry digits_entry() {
   constexpr std::int64_t kTrain = 12000, kEval = 2000;
   return {.name = "digits",
           .description = "built in: handwriting-like digits, 12,000 + 2,000",
           .open =
               [](const data::DatasetOptions& options, data::Split split) {
-                return make_digits(
-                    {.seed = options.seed, .split = split, .size = split == data::Split::Train ? kTrain : kEval});
+                return std::make_unique<DigitsDataset>(DigitsOptions{
+                    .seed = options.seed, .split = split, .size = split == data::Split::Train ? kTrain : kEval});
               },
           .mean = {0.158f},
           .stddev = {0.211f}};

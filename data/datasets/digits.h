@@ -6,7 +6,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "lockstep/data/catalogue.h"
 #include "lockstep/data/image_dataset.h"
@@ -26,6 +29,30 @@ std::int32_t draw_digit(std::uint64_t seed, data::Split split, std::int64_t inde
 
 // Draws all samples at once (some microseconds each) and returns the data set. Throws Error for a size below 1.
 std::unique_ptr<data::ImageDataset> make_digits(const DigitsOptions& options);
+
+// The same samples, drawn when they are first read, in blocks, so that a run of few samples starts at once. Any thread
+// may read. Has memory for all samples from the start (784 bytes each).
+class DigitsDataset : public data::Dataset {
+ public:
+  // Throws Error for a size below 1.
+  explicit DigitsDataset(const DigitsOptions& options);
+
+  std::int64_t size() const override { return options_.size; }
+  const std::vector<data::Field>& fields() const override { return fields_; }
+  std::int64_t classes() const override { return 10; }
+  std::string describe() const override;
+  std::int32_t label(std::int64_t index) const override;
+  void read(std::int64_t index, std::span<std::byte* const> out) const override;
+
+ private:
+  static constexpr std::int64_t kBlock = 16;
+  std::span<std::uint8_t> pixels(std::int64_t index) const;
+
+  DigitsOptions options_;
+  std::vector<data::Field> fields_;
+  mutable std::vector<std::uint8_t> pixels_;
+  std::unique_ptr<std::once_flag[]> drawn_;  // by block
+};
 
 data::DatasetEntry digits_entry();  // 12,000 training and 2,000 evaluation samples
 

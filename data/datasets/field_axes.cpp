@@ -7,7 +7,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kAxesSite = "options";
 
 using data::DatasetOptions;
 using data::Field;
@@ -27,7 +27,7 @@ FieldAxes axes_of(const DatasetOptions& o, const std::vector<Field>& inputs, con
   const int most_target = targets.empty() ? 0 : rank_of(*std::ranges::max_element(targets, {}, rank_of));
   if (o.fields.series) {
     for (const Field& field : inputs) {
-      check(rank_of(field) == 1 || rank_of(field) == 2, kSite,
+      check(rank_of(field) == 1 || rank_of(field) == 2, kAxesSite,
             "--series: '{}' has samples {}, expected (time) or (time, features)", field.name, field.shape.str());
     }
     return {.inputs = 1, .targets = most_target == 2 ? 1 : 0, .series = true};

@@ -11,7 +11,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kChecksSite = "options";
 
 using data::DatasetOptions;
 using data::Purpose;
@@ -23,31 +23,32 @@ constexpr std::int64_t kManyLabels = 10;
 
 void check_fields_options(const DatasetOptions& o) {
   const data::FieldOptions& f = o.fields;
-  check(f.eval_fraction < 1 || o.purpose != Purpose::Train, kSite,
+  check(f.eval_fraction < 1 || o.purpose != Purpose::Train, kChecksSite,
         "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", f.eval_fraction);
-  check(!f.inputs.empty() && (!f.targets.empty() || !f.label.empty() || o.purpose == Purpose::Predict), kSite,
+  check(!f.inputs.empty() && (!f.targets.empty() || !f.label.empty() || o.purpose == Purpose::Predict), kChecksSite,
         "--inputs is '{}' and --targets is '{}', expected the names of arrays in the files, separated by commas",
         f.inputs, f.targets);
-  check(f.label.empty() || o.name == "csv", kSite, "--label is for csv; of {}, expected --targets with one array",
+  check(f.label.empty() || o.name == "csv", kChecksSite, "--label is for csv; of {}, expected --targets with one array",
         o.name);
-  check(f.missing == data::MissingValues::Error || o.name == "csv", kSite,
+  check(f.missing == data::MissingValues::Error || o.name == "csv", kChecksSite,
         "--missing is for csv; of {}, expected arrays without missing values", o.name);
-  check(f.label.empty() || (f.targets.empty() && f.target == data::TargetKind::Classes), kSite,
+  check(f.label.empty() || (f.targets.empty() && f.target == data::TargetKind::Classes), kChecksSite,
         "--label is '{}', which is a class, expected no --targets and a --loss of classes", f.label);
   check(f.target != data::TargetKind::Classes || !f.label.empty() || split_names("targets", f.targets).size() == 1,
-        kSite, "--targets is '{}' with a --loss of classes, expected one array of integers", f.targets);
-  check(f.target == data::TargetKind::Classes || f.classes == 0, kSite,
+        kChecksSite, "--targets is '{}' with a --loss of classes, expected one array of integers", f.targets);
+  check(f.target == data::TargetKind::Classes || f.classes == 0, kChecksSite,
         "--classes is {} and the --loss is none of classes, expected cross-entropy or dice", f.classes);
-  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kSite,
+  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kChecksSite,
         "--mean and --std with --normalise {}, expected standard or log", f.normalise);
-  check(f.symmetry != "none" || (f.vectors.empty() && f.pseudovectors.empty() && f.pseudoscalars.empty()), kSite,
+  check(f.symmetry != "none" || (f.vectors.empty() && f.pseudovectors.empty() && f.pseudoscalars.empty()), kChecksSite,
         "--vectors, --pseudovectors or --pseudoscalars without --symmetry, expected flips, rotations or all");
-  check(!o.augment && o.resize == 0, kSite, "--augment and --resize are for images, and {} has none", o.name);
+  check(!o.augment && o.resize == 0, kChecksSite, "--augment and --resize are for images, and {} has none", o.name);
 }
 
 void check_files_options(const DatasetOptions& o) {
   check_fields_options(o);
-  check(!o.fields.files.empty(), kSite, "--files is missing, expected files of {}, as in --files 'run*.h5'", o.name);
+  check(!o.fields.files.empty(), kChecksSite, "--files is missing, expected files of {}, as in --files 'run*.h5'",
+        o.name);
 }
 
 void check_flags(const data::RunData& data, const DatasetOptions& o, const comm::Communicator* comm,
@@ -64,7 +65,7 @@ void warn_of_targets(const data::RunData& data, const DatasetOptions& o, const c
   const std::vector<data::Field>& fields = data.train->fields();
   for (const std::string& name : targets) {
     if (o.fields.target == data::TargetKind::Numbers &&
-        !is_floating(fields[data::find_field(kSite, fields, name)].dtype))
+        !is_floating(fields[data::find_field(kChecksSite, fields, name)].dtype))
       log()->warn("data: targets '{}' are integers, trained as numbers: for classes, --loss cross-entropy", name);
   }
   if (o.fields.target != data::TargetKind::Classes) return;

@@ -14,7 +14,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kEntriesSite = "options";
 
 using data::DatasetOptions;
 using data::RunData;
@@ -63,7 +63,7 @@ data::DatasetEntry arrays_entry() {
           .check_options =
               [](const DatasetOptions& o) {
                 check_fields_options(o);
-                check(o.fields.files.empty() && o.fields.eval_files.empty(), kSite,
+                check(o.fields.files.empty() && o.fields.eval_files.empty(), kEntriesSite,
                       "--files and --eval-files are for other data sets; of arrays, expected paths in --inputs and "
                       "--targets, and --eval-fraction");
               }};

@@ -10,7 +10,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kOptionsSite = "options";
 
 std::string_view trimmed(std::string_view text) {
   while (text.starts_with(' ')) text.remove_prefix(1);
@@ -28,9 +28,9 @@ NamedChannels parse_channels(std::string_view option, const std::string& text) {
   const std::size_t open = text.find('[');
   NamedChannels named{.name = text.substr(0, open), .channels = {}};
   if (open == std::string::npos) return named;
-  check(text.ends_with(']'), kSite, "--{} has '{}', expected NAME or NAME[CHANNEL,...]", option, text);
+  check(text.ends_with(']'), kOptionsSite, "--{} has '{}', expected NAME or NAME[CHANNEL,...]", option, text);
   for (const double number : split_numbers(option, std::string_view(text).substr(open + 1, text.size() - open - 2))) {
-    check(number >= 0 && number == std::floor(number) && number < 1e6, kSite,
+    check(number >= 0 && number == std::floor(number) && number < 1e6, kOptionsSite,
           "--{} has channel {} in '{}', expected a whole number from 0 on", option, number, text);
     named.channels.push_back(static_cast<int>(number));
   }
@@ -52,7 +52,7 @@ std::vector<std::string> split_names(std::string_view option, std::string_view t
   }
   for (std::string& name : names) {
     name = trimmed(name);
-    check(!name.empty(), kSite, "--{} is '{}', expected names with commas between them", option, text);
+    check(!name.empty(), kOptionsSite, "--{} is '{}', expected names with commas between them", option, text);
   }
   return names;
 }
@@ -70,7 +70,7 @@ std::vector<double> split_numbers(std::string_view option, std::string_view text
   for (const std::string& word : split_names(option, text)) {
     double value = 0;
     const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
-    check(code == std::errc() && end == word.data() + word.size() && std::isfinite(value), kSite,
+    check(code == std::errc() && end == word.data() + word.size() && std::isfinite(value), kOptionsSite,
           "--{} has '{}', expected finite numbers with commas between them", option, word);
     numbers.push_back(value);
   }
@@ -87,8 +87,8 @@ data::FieldSymmetryOptions symmetry_options(const data::FieldOptions& options, c
     for (const std::string& one : split_names(option, text)) {
       const NamedChannels named = parse_channels(option, one);
       const auto found = std::ranges::find(symmetry.fields, named.name, &data::SymmetricField::name);
-      check(found != symmetry.fields.end(), kSite, "--{} names '{}', and no input or target of that name is on a grid",
-            option, named.name);
+      check(found != symmetry.fields.end(), kOptionsSite,
+            "--{} names '{}', and no input or target of that name is on a grid", option, named.name);
       add(*found, named.channels);
     }
   };

@@ -11,7 +11,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "data", kPredict = "predict";
+constexpr std::string_view kRecordSite = "data", kPredict = "predict";
 constexpr DType kTypes[] = {DType::F32, DType::F64, DType::I32, DType::I64, DType::U8};
 
 using data::Field;
@@ -38,7 +38,8 @@ Shape shape_of(const Json& json) {
   const bool fits = sizes.size() <= 8 && std::ranges::all_of(sizes, [](std::int64_t size) {
                       return size >= 1 && size <= std::int64_t{1} << 40;
                     });
-  check(fits, kSite, "the checkpoint's record of its data has the shape {}, expected sizes from 1 on", json.dump());
+  check(fits, kRecordSite, "the checkpoint's record of its data has the shape {}, expected sizes from 1 on",
+        json.dump());
   return Shape(std::move(sizes));
 }
 
@@ -48,13 +49,13 @@ std::vector<RecordedField> recorded_fields(const Json& json, int axes) {
     RecordedField field{.name = one.at("name").get<std::string>(), .shape = shape_of(one.at("shape"))};
     if (one.contains("columns")) field.columns = one.at("columns").get<std::vector<std::string>>();
     if (one.contains("means")) field.means = one.at("means").get<std::vector<double>>();
-    check(field.means.empty() || std::ssize(field.means) == field.shape.elements(), kSite,
+    check(field.means.empty() || std::ssize(field.means) == field.shape.elements(), kRecordSite,
           "the checkpoint's record of its data has {} means for the {} columns of '{}'", field.means.size(),
           field.shape.elements(), field.name);
-    check(field.shape.rank() >= axes && field.shape.rank() <= axes + 1, kSite,
+    check(field.shape.rank() >= axes && field.shape.rank() <= axes + 1, kRecordSite,
           "the checkpoint's record of its data has '{}' with samples {}, expected {} spatial dimensions", field.name,
           field.shape.str(), axes);
-    check(field.columns.empty() || std::ssize(field.columns) == field.shape.elements(), kSite,
+    check(field.columns.empty() || std::ssize(field.columns) == field.shape.elements(), kRecordSite,
           "the checkpoint's record of its data has {} names for the {} columns of '{}'", field.columns.size(),
           field.shape.elements(), field.name);
     fields.push_back(std::move(field));
@@ -64,7 +65,7 @@ std::vector<RecordedField> recorded_fields(const Json& json, int axes) {
 
 DType type_of(const std::string& name) {
   const auto* const type = std::ranges::find(kTypes, std::string_view(name), [](DType t) { return name_of(t); });
-  check(type != std::end(kTypes), kSite,
+  check(type != std::end(kTypes), kRecordSite,
         "the checkpoint's record of its data has the type '{}', expected f32, i32, ...", name);
   return *type;
 }
@@ -74,7 +75,7 @@ FieldRecord record_of(const Json& json) {
                               .targets = json.at("target_axes").get<int>(),
                               .series = json.at("series").get<bool>()}};
   for (const int axes : {record.axes.inputs, record.axes.targets})
-    check(axes >= 0 && axes <= 3, kSite,
+    check(axes >= 0 && axes <= 3, kRecordSite,
           "the checkpoint's record of its data has {} spatial dimensions, expected 0 to 3", axes);
   record.inputs = recorded_fields(json.at("inputs"), record.axes.inputs);
   record.targets = recorded_fields(json.at("targets"), record.axes.targets);
@@ -89,9 +90,9 @@ FieldRecord record_of(const Json& json) {
   record.classes = model.at("classes").get<std::int64_t>();
   record.class_samples = model.at("class_samples").get<std::vector<std::int64_t>>();
   record.class_names = model.at("class_names").get<std::vector<std::string>>();
-  check(record.classes >= 0, kSite, "the checkpoint's record of its data has {} classes, expected at least 0",
+  check(record.classes >= 0, kRecordSite, "the checkpoint's record of its data has {} classes, expected at least 0",
         record.classes);
-  check(record.class_samples.empty() || std::ssize(record.class_samples) == record.classes, kSite,
+  check(record.class_samples.empty() || std::ssize(record.class_samples) == record.classes, kRecordSite,
         "the checkpoint's record of its data counts {} classes, expected {}", record.class_samples.size(),
         record.classes);
   return record;
@@ -108,17 +109,17 @@ void add_entries(const FieldRecord& record, const std::vector<RecordedField>& tr
                  std::string_view option, const std::vector<Field>& fields, const std::vector<std::string>& names,
                  std::vector<data::FieldNormalisation>& entries) {
   const bool series = record.axes.series;
-  check(names.size() == trained.size(), kSite, "--{} has {} arrays ({}), the model was trained with {} ({})", option,
-        names.size(), joined(names, ", "), trained.size(), names_of(trained));
+  check(names.size() == trained.size(), kRecordSite, "--{} has {} arrays ({}), the model was trained with {} ({})",
+        option, names.size(), joined(names, ", "), trained.size(), names_of(trained));
   for (std::size_t i = 0; i < names.size(); ++i) {
     const RecordedField& before = trained[i];
-    const Field& now = fields[data::find_field(kSite, fields, names[i])];
+    const Field& now = fields[data::find_field(kRecordSite, fields, names[i])];
     const bool elsewhere =
         names[i] != before.name && std::ranges::find(trained, names[i], &RecordedField::name) != trained.end();
-    check(!elsewhere, kSite, "--{} has '{}' where the model was trained with '{}': expected the order {}", option,
+    check(!elsewhere, kRecordSite, "--{} has '{}' where the model was trained with '{}': expected the order {}", option,
           names[i], before.name, names_of(trained));
     const bool fits = now.shape.rank() == axes || now.shape.rank() == axes + 1;
-    check(fits && data::channels_of(now, axes, series) == channels_of(before, axes, series), kSite,
+    check(fits && data::channels_of(now, axes, series) == channels_of(before, axes, series), kRecordSite,
           "'{}' has samples {}, the model was trained with '{}' of samples {}: expected {} spatial dimensions and {} "
           "channels",
           now.name, now.shape.str(), before.name, before.shape.str(), axes, channels_of(before, axes, series));
@@ -212,7 +213,7 @@ FieldRecord FieldRecord::parse(std::string_view text) {
   try {
     return record_of(Json::parse(text));
   } catch (const Json::exception& error) {
-    fail(kSite, "the checkpoint's record of its data cannot be used: {}; expected that of a run of this version",
+    fail(kRecordSite, "the checkpoint's record of its data cannot be used: {}; expected that of a run of this version",
          error.what());
   }
 }
@@ -221,7 +222,8 @@ std::vector<RecordedField> recorded(const std::vector<Field>& fields, const std:
                                     const std::vector<std::string>& columns) {
   std::vector<RecordedField> list;
   for (const std::string& name : names)
-    list.push_back({.name = name, .shape = fields[data::find_field(kSite, fields, name)].shape, .columns = columns});
+    list.push_back(
+        {.name = name, .shape = fields[data::find_field(kRecordSite, fields, name)].shape, .columns = columns});
   return list;
 }
 

@@ -11,7 +11,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kTransformsSite = "options";
 
 using data::DatasetOptions;
 using data::Field;
@@ -49,7 +49,7 @@ std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const st
     channels += each.channels;
     names.push_back(each.field->name);
   }
-  check(mean.empty() || (std::ssize(mean) == channels && std::ssize(stddev) == channels), kSite,
+  check(mean.empty() || (std::ssize(mean) == channels && std::ssize(stddev) == channels), kTransformsSite,
         "--mean has {} numbers and --std {}, expected {}: one for each channel of {}", mean.size(), stddev.size(),
         channels, joined(names, ", "));
   std::vector<data::NormalisationOptions> wishes;
@@ -74,13 +74,14 @@ std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const st
 data::Transforms symmetry_transforms(const DatasetOptions& o, const std::vector<Field>& fields,
                                      const std::vector<std::string>& names, int axes) {
   if (o.fields.symmetry == "none") return {};
-  check(axes >= 1, kSite, "--symmetry is {}, and samples have no grid; expected fields with 1 to 3 spatial dimensions",
+  check(axes >= 1, kTransformsSite,
+        "--symmetry is {}, and samples have no grid; expected fields with 1 to 3 spatial dimensions",
         o.fields.symmetry);
   std::vector<data::FieldNormalisation> floats;
   data::Transforms transforms;
   std::vector<Field> on_grid;
   for (const std::string& name : names) {
-    const Field& field = fields[data::find_field(kSite, fields, name)];
+    const Field& field = fields[data::find_field(kTransformsSite, fields, name)];
     if (field.dtype != DType::F32 && field.dtype != DType::F64)
       floats.push_back({.field = name, .shift = {0}, .scale = {1}});
     if (field.shape.rank() < axes && field.shape.rank() != 1) continue;

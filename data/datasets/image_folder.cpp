@@ -24,12 +24,12 @@ bool is_image_name(const std::string& name) {
   return std::ranges::any_of(kEndings, [&](std::string_view ending) { return lower.ends_with(ending); });
 }
 
-struct Names {
+struct FolderNames {
   std::vector<std::string> folders, files;  // sorted
 };
 
-Names names_in(const fs::path& folder) {
-  Names names;
+FolderNames names_in(const fs::path& folder) {
+  FolderNames names;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     std::error_code unknown;
@@ -54,7 +54,7 @@ void walk(const fs::path& root, const std::string& below, int depth,
           std::vector<std::pair<std::string, std::vector<std::string>>>& found) {
   check(depth <= kDeepest, kFolder, "{}: more than {} folders in each other; does a symbolic link lead in a circle?",
         (root / below).string(), kDeepest);
-  Names names = names_in(root / below);
+  FolderNames names = names_in(root / below);
   found.emplace_back(below, std::move(names.files));
   for (const std::string& name : names.folders)
     walk(root, below.empty() ? name : formatted("{}/{}", below, name), depth + 1, found);

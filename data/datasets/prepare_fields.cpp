@@ -20,7 +20,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kFieldsSite = "options";
 
 using data::DatasetOptions;
 using data::Field;
@@ -29,7 +29,7 @@ using data::RunData;
 
 std::vector<Field> called(const std::vector<Field>& fields, const std::vector<std::string>& names) {
   std::vector<Field> found;
-  for (const std::string& name : names) found.push_back(fields[data::find_field(kSite, fields, name)]);
+  for (const std::string& name : names) found.push_back(fields[data::find_field(kFieldsSite, fields, name)]);
   return found;
 }
 
@@ -84,7 +84,7 @@ FieldRecord record_of(const RunData& data, const FieldNames& names, const FieldA
 
 // Takes from the record of the run that made the weights what files without targets do not have.
 void complete_for_prediction(RunData& data, const DatasetOptions& o) {
-  check(is_known(o), kSite, "predictions of {} need the record of a checkpoint's data, and there is none", o.name);
+  check(is_known(o), kFieldsSite, "predictions of {} need the record of a checkpoint's data, and there is none", o.name);
   const FieldRecord record = FieldRecord::parse(*o.record);
   data.prediction.absent = absent_fields(record, data.shape_of("input"), o.floats);
   data.prediction.classes = record.classes;

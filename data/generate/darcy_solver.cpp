@@ -8,7 +8,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "darcy";
+constexpr std::string_view kSolver = "darcy";
 
 double dot(std::span<const double> a, std::span<const double> b) {
   double sum = 0;
@@ -24,10 +24,10 @@ void add(std::span<double> y, double factor, std::span<const double> x) {
 }  // namespace
 
 DarcyMatrix::DarcyMatrix(std::int64_t n, std::span<const double> coefficient) : n_(static_cast<std::size_t>(n)) {
-  check(n >= 1 && coefficient.size() == n_ * n_, kSite, "{} coefficients for {} x {} cells, expected one for each",
+  check(n >= 1 && coefficient.size() == n_ * n_, kSolver, "{} coefficients for {} x {} cells, expected one for each",
         coefficient.size(), n, n);
   for (std::size_t i = 0; i < coefficient.size(); ++i) {
-    check(std::isfinite(coefficient[i]) && coefficient[i] > 0, kSite,
+    check(std::isfinite(coefficient[i]) && coefficient[i] > 0, kSolver,
           "the coefficient of cell {} is {}, expected a finite number above 0", i, coefficient[i]);
   }
   const auto face = [&](std::size_t i, std::size_t j) {
@@ -88,13 +88,13 @@ void DarcyMatrix::precondition(std::span<const double> r, std::span<double> z) c
 int solve_darcy(const DarcyMatrix& matrix, std::span<const double> source, std::span<double> solution,
                 const DarcySolve& options) {
   const auto cells = static_cast<std::size_t>(matrix.cells());
-  check(source.size() == cells && solution.size() == cells, kSite,
+  check(source.size() == cells && solution.size() == cells, kSolver,
         "{} sources and {} solutions for {} cells, expected one for each", source.size(), solution.size(), cells);
   std::vector<double> residual(source.begin(), source.end()), preconditioned(cells), direction(cells), image(cells);
   for (double& value : residual) value /= static_cast<double>(cells);  // the integral of f over a cell
   std::ranges::fill(solution, 0);
   const double limit = options.tolerance * options.tolerance * dot(residual, residual);
-  check(std::isfinite(limit), kSite, "the square of the right-hand side is {}, expected a finite number", limit);
+  check(std::isfinite(limit), kSolver, "the square of the right-hand side is {}, expected a finite number", limit);
   double previous = 0;
   for (int iteration = 0; iteration <= options.max_iterations; ++iteration) {
     if (dot(residual, residual) <= limit) return iteration;
@@ -108,7 +108,7 @@ int solve_darcy(const DarcyMatrix& matrix, std::span<const double> source, std::
     add(residual, -step, image);
     previous = product;
   }
-  fail(kSite,
+  fail(kSolver,
        "conjugate gradients left a residual of {:.1e} after {} iterations, expected {:.1e} of the right-hand side",
        std::sqrt(dot(residual, residual)), options.max_iterations, options.tolerance);
 }

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <set>
+#include <thread>
 
 #include "data/datasets/catalogue.h"
 #include "data/datasets/digits.h"
@@ -34,6 +35,29 @@ TEST(Digits, ASampleDependsOnSeedSplitAndIndexAlone) {
   for (std::int64_t i = 0; i < 10; ++i) EXPECT_EQ(sample_of(*small, i), sample_of(*large, i));
   EXPECT_NE(hash_of(*small, 10), hash_of(*make_digits({.seed = 4, .size = 10}), 10));
   EXPECT_NE(hash_of(*small, 10), hash_of(*make_digits({.seed = 3, .split = Split::Eval, .size = 10}), 10));
+}
+
+// Also where a block of samples is not whole, in any order, and by several threads.
+TEST(Digits, AreTheSameWhenTheyAreDrawnAtTheirFirstReading) {
+  const DigitsOptions options{.seed = 3, .split = Split::Eval, .size = 41};
+  const auto drawn = make_digits(options);
+  const DigitsDataset later(options);
+  EXPECT_EQ(later.describe(), drawn->describe());
+  EXPECT_EQ(later.fields(), drawn->fields());
+  EXPECT_EQ(later.classes(), drawn->classes());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::int64_t i = later.size(); i-- > 0;) {
+        const std::int64_t index = t % 2 == 0 ? i : later.size() - 1 - i;
+        EXPECT_EQ(sample_of(later, index), sample_of(*drawn, index)) << index;
+        EXPECT_EQ(later.label(index), drawn->label(index)) << index;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  expect_error([&] { sample_of(later, 41); }, {"sample 41", "expected 0 to 40"});
+  EXPECT_THROW(DigitsDataset({.size = 0}), Error);
 }
 
 TEST(Digits, ClassesAreBalancedAndImagesHaveTheStatedStatistics) {

@@ -215,8 +215,8 @@ double units(T got, double want) {
 // The gates of an LSTM without a state before it are the functions of the products of the input.
 TYPED_TEST(NativeRecurrent, GatesAreAccurate) {
   using T = TypeParam;
-  constexpr T kInfinity = std::numeric_limits<T>::infinity(), kNaN = std::numeric_limits<T>::quiet_NaN();
-  std::vector<T> x{0, T(-0.0), kInfinity, -kInfinity, kNaN, 86, -86, T(1e-20), T(-1e-6), 300, -300, 9, T(9.02)};
+  constexpr T kInfinity = std::numeric_limits<T>::infinity(), kQuietNaN = std::numeric_limits<T>::quiet_NaN();
+  std::vector<T> x{0, T(-0.0), kInfinity, -kInfinity, kQuietNaN, 86, -86, T(1e-20), T(-1e-6), 300, -300, 9, T(9.02)};
   for (const double range : {0.01, 1.0, 20.0, 80.0}) {
     for (const T v : generic::random_values<T>(4000, 3)) x.push_back(v * static_cast<T>(range));
   }

@@ -2,8 +2,10 @@
 // them, computed a second time from the canonical tree, the update rule and the samples alone.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "lockstep/nn/init.h"
 #include "lockstep/optim/update_rule.h"
@@ -130,6 +132,27 @@ class EngineRig {
   std::unique_ptr<parallel::GradientEngine> engine_;
 };
 
+// The sums of a step's gradients by parameter: one computation for all groupings of ranks and all options, on which
+// they do not depend. Shards in `empty` have no sample.
+template <class T>
+const std::vector<std::vector<T>>& gradient_sums(std::int64_t shards, parallel::Wire wire, std::int64_t step,
+                                                 const std::set<std::int64_t>& empty) {
+  static std::map<std::tuple<std::int64_t, parallel::Wire, std::int64_t, std::set<std::int64_t>>,
+                  std::vector<std::vector<T>>>
+      known;
+  const auto [entry, is_new] = known.try_emplace({shards, wire, step, empty});
+  std::vector<std::vector<T>>& sums = entry->second;
+  for (std::size_t p = 0; is_new && p < kParameters.size(); ++p) {
+    std::vector<T>& of_parameter = sums.emplace_back();
+    for (std::int64_t i = 0; i < kParameters[p]; ++i) {
+      const std::int64_t element = gradient_shift(p, step) + i;
+      of_parameter.push_back(tree_sum_of<T>(
+          shards, wire, [&](std::int64_t shard) { return empty.contains(shard) ? 0 : number(shard, element); }));
+    }
+  }
+  return sums;
+}
+
 // Parameters and optimizer state as they must be, on every rank whole.
 template <class T>
 class EngineReference {
@@ -144,7 +167,6 @@ class EngineReference {
       values.emplace_back(value.data<T>().begin(), value.data<T>().end());
       states.emplace_back(rule_->states().size(), std::vector<T>(values[p].size()));
     }
-    gradients.resize(parameters.size());
   }
 
   void run_step(std::int64_t step, const std::set<std::int64_t>& empty = {}, double factor = 1) {
@@ -161,12 +183,9 @@ class EngineReference {
     for (std::int64_t shard = 0; shard < shards_; ++shard)
       weight += empty.contains(shard) ? 0 : static_cast<double>(3 + shard % 3);
     double squares = 0;
-    for (std::size_t p = 0; p < values.size(); ++p) {
-      gradients[p].clear();
-      for (std::int64_t i = 0; i < kParameters[p]; ++i) {
-        gradients[p].push_back(with_gap(T{}, gradient_shift(p, step) + i, wire_));
-        squares += static_cast<double>(gradients[p].back()) * static_cast<double>(gradients[p].back());
-      }
+    gradients = gradient_sums<T>(shards_, wire_, step, empty);
+    for (const std::vector<T>& gradient : gradients) {
+      for (const T g : gradient) squares += static_cast<double>(g) * static_cast<double>(g);
     }
     norm = weight > 0 ? std::sqrt(squares) / weight : 0;
     if (weight > 0) update(step, 1 / weight * factor);

@@ -1,10 +1,13 @@
-// For tests/mpi/test_*.cpp: each is one program, run at 1, 2, 3 and 4 ranks; use TEST() as ever. main.cpp initialises
-// MPI, makes a test that fails on one rank fail on all, prints rank 0's output and the failures of others, and ends the
-// job when a test hangs (LOCKSTEP_TEST_SECONDS, 200 by default). All ranks run the same tests: GTEST_SKIP on
-// world().size() alone.
+// For tests/mpi/test_*.cpp: the tests of each are run at 1, 2, 3 and 4 ranks, in a job of their own (--source=test_X);
+// use TEST() as ever. main.cpp initialises MPI, makes a test that fails on one rank fail on all, prints rank 0's output
+// and the failures of others, and ends the job when a test hangs (LOCKSTEP_TEST_SECONDS, 200 by default). All
+// ranks run the same tests: GTEST_SKIP on world().size() alone.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -31,5 +34,18 @@ class SharedDirectory {
 };
 
 using lockstep::error_of;
+
+inline bool is_last() { return world().rank() == world().size() - 1; }
+
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+inline void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
+}
+
+// Every rank got the same text.
+inline void expect_shared(const std::string& text) {
+  for (const std::string& other : world().allgather_strings(text)) EXPECT_EQ(other, text);
+}
 
 }  // namespace lockstep::test

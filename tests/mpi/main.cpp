@@ -7,10 +7,12 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
@@ -167,11 +169,30 @@ class CallersMpi {
   bool ours_ = false;
 };
 
+// --source=NAME runs the tests of NAME.cpp alone: many sources make one program, and each is a test of ctest.
+void keep_tests_of(const std::string& source) {
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  std::string filter;
+  for (int s = 0; s < all.total_test_suite_count(); ++s) {
+    const testing::TestSuite& suite = *all.GetTestSuite(s);
+    for (int t = 0; t < suite.total_test_count(); ++t) {
+      const testing::TestInfo& test = *suite.GetTestInfo(t);
+      if (std::filesystem::path(test.file()).stem() == source)
+        filter += fmt::format("{}.{}:", suite.name(), test.name());
+    }
+  }
+  check(!filter.empty(), "harness", "--source is {}, expected the name of a source of this program, without .cpp",
+        source);
+  GTEST_FLAG_SET(filter, filter);
+}
+
 int run(int argc, char** argv) {
   const CallersMpi callers;
   const comm::Environment environment;
   world_of_tests.emplace(comm::Communicator::world());
   testing::InitGoogleTest(&argc, argv);
+  constexpr std::string_view kSource = "--source=";
+  if (argc > 1 && std::string_view(argv[1]).starts_with(kSource)) keep_tests_of(argv[1] + kSource.size());
   testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
   silence_all_but_root(listeners);
   listeners.Append(new CollectiveListener);

@@ -74,8 +74,11 @@ inline std::string log_of(const std::filesystem::path& output) {
   return text.str();
 }
 
-inline void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
+// The same on a communicator of this rank alone, with an output of its own.
+template <class Run>
+auto alone(const std::filesystem::path& output, const Run& run) {
+  const comm::Communicator self = world().split(world().rank(), 0);
+  return run(self, output / formatted("alone{}", world().rank()));
 }
 
 }  // namespace lockstep::test

@@ -10,13 +10,6 @@
 namespace lockstep::test {
 namespace {
 
-// Every rank got the same text.
-void expect_shared(const std::string& text) {
-  for (const std::string& other : world().allgather_strings(text)) {
-    EXPECT_EQ(other, text);
-  }
-}
-
 TEST(Agree, NoErrorIsNoError) {
   comm::agree(world(), std::nullopt);
   EXPECT_EQ(comm::collectively(world(), [] { return world().rank() * 2; }), world().rank() * 2);

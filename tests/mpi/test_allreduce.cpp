@@ -42,15 +42,15 @@ template <class T>
 class AllreduceOf : public testing::Test {
  protected:
   // In chunks so short that the sizes below need several, and slots are used again.
-  static constexpr std::int64_t kChunk = 16 << 10;
-  static inline const std::vector<std::int64_t> kSizes{0, 1, 3, 1023, 2049, 5003, 70'001};
+  static constexpr std::int64_t kChunk = 4 << 10;
+  static inline const std::vector<std::int64_t> kSizes{0, 1, 3, 1023, 2049, 5003, 17'501};
 
   static void check(const Communicator& comm, const parallel::AllreduceOptions& options) {
     parallel::Allreduce engine(comm, options);
     const auto bytes = static_cast<std::size_t>(kSizes.back()) * sizeof(T);
     const std::span<std::byte> window = engine.allocate(bytes), other = engine.allocate(bytes);
     std::vector<T> own(static_cast<std::size_t>(kSizes.back())), out(own.size());
-    Reference<T> reference(comm, kSizes.back());
+    static Reference<T> reference(comm, kSizes.back());  // the same in all calls, which are of all ranks
     for (const std::int64_t n : kSizes) {
       for (const ReduceOp op : kOps) {
         SCOPED_TRACE(formatted("path {}, {} ranks in {} domains, {} of {}", name_of(engine.path()), comm.size(),
@@ -77,9 +77,9 @@ class AllreduceOf : public testing::Test {
   }
 };
 
-using Elements = testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, Float16, BFloat16,
-                                std::uint32_t, std::int32_t, float, std::uint64_t, std::int64_t, double>;
-TYPED_TEST_SUITE(AllreduceOf, Elements);
+using Reduced = testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, Float16, BFloat16, std::uint32_t,
+                               std::int32_t, float, std::uint64_t, std::int64_t, double>;
+TYPED_TEST_SUITE(AllreduceOf, Reduced);
 
 TYPED_TEST(AllreduceOf, WindowIsTheTree) {
   this->check(world(), {.path = parallel::AllreducePath::Shared, .chunk_bytes = this->kChunk});

@@ -17,8 +17,6 @@ comm::Communicator fresh(bool apart) {
   return comm::Communicator::world({.sharing_domain = apart ? std::to_string(world().rank()) : ""});
 }
 
-bool is_last() { return world().rank() == world().size() - 1; }
-
 using Give = std::function<void(Orders&)>;
 
 // Gives an order after the second step, at the end of the first epoch, before the second one, or after the evaluation.

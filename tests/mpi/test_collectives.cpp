@@ -19,12 +19,12 @@ std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
 
 // Element i of rank r, in a range that every type holds exactly.
 template <class T>
-T value_of(int rank, std::int64_t i) {
+T element_of(int rank, std::int64_t i) {
   return static_cast<T>(static_cast<float>((rank * 7 + i * 3) % 29));
 }
 
 template <class T>
-float number(T value) {
+float as_float(T value) {
   return static_cast<float>(value);
 }
 
@@ -46,7 +46,7 @@ template <class T>
 std::vector<T> values_of(int rank, std::int64_t n) {
   std::vector<T> values(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
-    values[static_cast<std::size_t>(i)] = value_of<T>(rank, i);
+    values[static_cast<std::size_t>(i)] = element_of<T>(rank, i);
   }
   return values;
 }
@@ -74,9 +74,9 @@ class Collectives : public testing::Test {
   }
 };
 
-using Elements = testing::Types<std::byte, std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, Float16, BFloat16,
-                                std::uint32_t, std::int32_t, float, std::uint64_t, std::int64_t, double>;
-TYPED_TEST_SUITE(Collectives, Elements);
+using Sent = testing::Types<std::byte, std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, Float16, BFloat16,
+                            std::uint32_t, std::int32_t, float, std::uint64_t, std::int64_t, double>;
+TYPED_TEST_SUITE(Collectives, Sent);
 
 TYPED_TEST(Collectives, BroadcastFromEachRoot) {
   this->for_each_case([](const Communicator& comm, std::int64_t n) {
@@ -96,8 +96,8 @@ TYPED_TEST(Collectives, ReductionsEqualALoop) {
         for (int r = 1; r < comm.size(); ++r) {
           for (std::int64_t i = 0; i < n; ++i) {
             TypeParam& e = expected[static_cast<std::size_t>(i)];
-            const TypeParam v = value_of<TypeParam>(r, i);
-            e = static_cast<TypeParam>(reduced(op, number(e), number(v)));
+            const TypeParam v = element_of<TypeParam>(r, i);
+            e = static_cast<TypeParam>(reduced(op, as_float(e), as_float(v)));
           }
         }
         const auto mine = values_of<TypeParam>(comm.rank(), n);
@@ -120,7 +120,7 @@ TYPED_TEST(Collectives, ProductsEqualALoop) {
       for (int r = 1; r < comm.size(); ++r) {
         const auto factors = factors_of<TypeParam>(r, n);
         for (std::size_t i = 0; i < factors.size(); ++i)
-          expected[i] = static_cast<TypeParam>(reduced(ReduceOp::Product, number(expected[i]), number(factors[i])));
+          expected[i] = static_cast<TypeParam>(reduced(ReduceOp::Product, as_float(expected[i]), as_float(factors[i])));
       }
       auto data = factors_of<TypeParam>(comm.rank(), n);
       comm.allreduce(data, ReduceOp::Product);

@@ -13,9 +13,9 @@ namespace {
 
 constexpr parallel::ControlSize kSize{5, 2};
 
-class Rig {
+class BlockRig {
  public:
-  Rig(const parallel::Domains& domains, const parallel::WorldLayout& where)
+  BlockRig(const parallel::Domains& domains, const parallel::WorldLayout& where)
       : comm_(world().duplicate()), transport_(comm_), memory_(comm_, domains, true) {
     const std::size_t row = parallel::SharedFlags::bytes(parallel::ControlBlock::kFlags),
                       bytes = parallel::ControlBlock::bytes(where, kSize);
@@ -39,7 +39,7 @@ class Rig {
   std::unique_ptr<parallel::ControlBlock> block_;
 };
 
-// One step's block; finish() completes it, Rig's or MessageControl's.
+// One step's block; finish() completes it, BlockRig's or MessageControl's.
 template <class Control>
 void check_step(Control& control, const parallel::WorldLayout& where, std::int64_t step, const std::string& what) {
   parallel::ControlBlock& block = control.block();
@@ -67,7 +67,7 @@ TEST(ControlBlock, AddsSumsOverShardsAndCarriesWords) {
   for (const std::int64_t shards : shard_counts()) {
     const parallel::WorldLayout where = layout(shards);
     for (const auto& [name, domains] : groupings()) {
-      Rig rig(domains, where);
+      BlockRig rig(domains, where);
       for (std::int64_t step = 0; step < 5; ++step)
         check_step(rig, where, step, formatted("{}, {} shards, step {}", name, shards, step));
     }
@@ -80,7 +80,7 @@ TEST(ControlBlock, WordsThatDifferNameTheRanks) {
   if (world().size() == 1) GTEST_SKIP() << "one rank cannot differ";
   const int last = world().size() - 1;
   for (const auto& [name, domains] : groupings()) {
-    Rig rig(domains, layout(0));
+    BlockRig rig(domains, layout(0));
     rig.block().words()[0] = world().rank() == last ? 41 : 40;
     rig.block().begin();
     rig.block().end_shard();
@@ -137,7 +137,7 @@ TEST(MessageControl, EndsWhenAPeerIsKnownToHaveFailed) {
 }
 
 TEST(ControlBlock, RefusesTooLittleMemory) {
-  Rig rig(one_domain().domains, layout(0));
+  BlockRig rig(one_domain().domains, layout(0));
   const comm::Communicator comm = world().duplicate();
   parallel::CommTransport transport(comm);
   EXPECT_NE(error_of([&] {

@@ -22,10 +22,10 @@ namespace {
 constexpr std::size_t kStatistics = 4;
 
 // Memory, channels and reducer of a step over two parameters, a bucket each.
-class Rig {
+class PartsRig {
  public:
-  explicit Rig(const parallel::Domains& domains, std::int64_t shards = 0, bool share = true,
-               const parallel::Ownership& ownership = {true})
+  explicit PartsRig(const parallel::Domains& domains, std::int64_t shards = 0, bool share = true,
+                    const parallel::Ownership& ownership = {true})
       : comm_(world().duplicate()),
         where_(layout(shards)),
         memory_(comm_, domains, share),
@@ -83,7 +83,7 @@ TEST(StepMemory, RanksOfADomainFindEachOthersSlots) {
   for (const auto& [name, domains] : groupings()) {
     for (const std::int64_t shards : shard_counts()) {
       const std::string what = formatted("{}, {} shards", name, shards);
-      Rig rig(domains, shards);
+      PartsRig rig(domains, shards);
       const auto mine = rig.step().statistics();
       ASSERT_EQ(std::ssize(mine), rig.where().my_slots());
       for (std::size_t s = 0; s < mine.size(); ++s) {
@@ -113,7 +113,7 @@ TEST(StepMemory, RanksOfADomainFindEachOthersSlots) {
 }
 
 TEST(StepMemory, SquaresAreOnePerBlockAndCleared) {
-  Rig rig(one_domain().domains);
+  PartsRig rig(one_domain().domains);
   const std::span<double> squares = rig.step().squares();
   ASSERT_EQ(squares.size(), 10U) << "9 blocks of 1024 for a, 1 for b";
   EXPECT_EQ(rig.step().gradient_memory(0).squares.size(), 9U);
@@ -129,7 +129,7 @@ TEST(StepMemory, SquaresAreOnePerBlockAndCleared) {
 
 TEST(StepChannels, APeerThatFailsIsToldByItsDomain) {
   if (world().size() == 1) GTEST_SKIP() << "there is no peer";
-  Rig rig(one_domain().domains);
+  PartsRig rig(one_domain().domains);
   rig.channels().check_peers();
   world().barrier();
   if (world().rank() == 0) rig.channels().fail();
@@ -140,7 +140,7 @@ TEST(StepChannels, APeerThatFailsIsToldByItsDomain) {
 }
 
 TEST(StepChannels, ARankLeavesOnce) {
-  Rig rig(one_domain().domains);
+  PartsRig rig(one_domain().domains);
   EXPECT_FALSE(rig.channels().has_left());
   rig.channels().leave(3, false);
   rig.channels().leave(4, true);
@@ -168,7 +168,7 @@ TEST(StepChannels, AHookEndsWithThem) {
   int begun = 0;
   CountingHook hook(begun);
   {
-    Rig rig(one_domain().domains);
+    PartsRig rig(one_domain().domains);
     const std::vector<std::int64_t> elements{1, 2, 3};
     rig.channels().begin_hook(rig.comm(), hook, elements);
     EXPECT_EQ(begun, 3);
@@ -180,7 +180,7 @@ TEST(StepSums, AllRanksReadTheSame) {
   for (const auto& [name, domains] : groupings()) {
     for (const std::int64_t shards : shard_counts()) {
       const std::string what = formatted("{}, {} shards", name, shards);
-      Rig rig(domains, shards);
+      PartsRig rig(domains, shards);
       parallel::StepSums sums(rig.channels().control().transport, rig.channels().control().flags,
                               rig.step().control_blocks(), domains, rig.where(), 1);
       const int rank = world().rank();
@@ -225,7 +225,7 @@ TEST(StepSums, AllRanksReadTheSame) {
 }
 
 TEST(StepSums, SamplesWithoutWeightAreRefused) {
-  Rig rig(one_domain().domains);
+  PartsRig rig(one_domain().domains);
   parallel::StepSums sums(rig.channels().control().transport, rig.channels().control().flags,
                           rig.step().control_blocks(), one_domain().domains, rig.where(), 1);
   sums.begin({.samples = 1, .learning_rate = 0.1, .update = 12});
@@ -242,7 +242,7 @@ TEST(OwnedParts, EveryElementHasOneOwner) {
   for (const auto& [name, domains] : groupings()) {
     for (const bool across : {false, true}) {
       if (across && domains.count() == 1) continue;
-      Rig rig(domains, 0, true, {.by_owner = true, .across_domains = across});
+      PartsRig rig(domains, 0, true, {.by_owner = true, .across_domains = across});
       for (std::size_t b = 0; b < 2; ++b) {
         const auto elements = static_cast<std::size_t>(rig.store().buckets()[b].elements);
         std::vector<std::int32_t> owners(elements), received(elements);
@@ -264,7 +264,7 @@ TEST(OwnedParts, EveryElementHasOneOwner) {
 TEST(OwnedParts, CollectedGradientsAreWhole) {
   for (const auto& [name, domains] : groupings()) {
     const parallel::Ownership ownership{.by_owner = true, .across_domains = domains.count() > 1};
-    Rig rig(domains, 0, true, ownership);
+    PartsRig rig(domains, 0, true, ownership);
     for (std::size_t b = 0; b < 2; ++b) {
       std::fill_n(rig.gradients(b), rig.store().buckets()[b].elements, -1.0F);
       for (const Range range : rig.owned().updated(b)) {
@@ -282,7 +282,7 @@ TEST(OwnedParts, CollectedGradientsAreWhole) {
 }
 
 TEST(ReplicaAverage, ReplicasBecomeTheirMean) {
-  Rig rig(grouping("single ranks", [](int r) { return r; }).domains, 0, false);
+  PartsRig rig(grouping("single ranks", [](int r) { return r; }).domains, 0, false);
   parallel::ReplicaAverage average(rig.store(), {.active = true, .local_steps = 2});
   EXPECT_FALSE(average.replicas_differ());
   EXPECT_FALSE(average.after_update(1));
@@ -303,7 +303,7 @@ TEST(ReplicaAverage, ReplicasBecomeTheirMean) {
 // Every rank has a copy of its own; the last rank's is damaged after its checksums were recorded.
 TEST(MemoryGuard, AnExaminationNamesTheRankAndRepairsFromACopy) {
   const parallel::Domains domains = grouping("single ranks", [](int r) { return r; }).domains;
-  Rig rig(domains, 0, false);
+  PartsRig rig(domains, 0, false);
   std::vector<int> copies(static_cast<std::size_t>(world().size()));
   std::iota(copies.begin(), copies.end(), 0);
   std::vector<std::vector<parallel::MemoryChecksums::Part>> parts;

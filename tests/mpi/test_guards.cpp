@@ -35,10 +35,6 @@ class CapturedLog {
   std::shared_ptr<spdlog::logger> before_;
 };
 
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
-}
-
 Task guarded(const train::GuardOptions& guards, bool share) {
   Task task;
   task.options.rule = optim::sgd({.momentum = 0.9});
@@ -335,8 +331,6 @@ std::string train_with_factor(Rig& rig, std::int64_t steps, float factor, std::i
     }
   });
 }
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Loss, NotANumberStopsAndNamesRankAndSample) {
   Rig rig(world(), guarded({.action = GuardAction::Stop}, true));

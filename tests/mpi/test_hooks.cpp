@@ -15,7 +15,7 @@ namespace lockstep::test {
 namespace {
 
 constexpr std::int64_t kElements = 8;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinite = std::numeric_limits<float>::infinity();
+constexpr float kInfinite = std::numeric_limits<float>::infinity();
 
 using Gradient = std::vector<float>;
 

@@ -24,10 +24,10 @@ struct Plan {
 std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // A reducer with its buckets in memory that the ranks of a domain share, filled as backward passes would.
-class Rig {
+class ReducerRig {
  public:
-  Rig(const parallel::Domains& domains, const parallel::WorldLayout& where, const parallel::ReducerOptions& options,
-      std::vector<Plan> plans)
+  ReducerRig(const parallel::Domains& domains, const parallel::WorldLayout& where,
+             const parallel::ReducerOptions& options, std::vector<Plan> plans)
       : comm_(world().duplicate()),
         where_(where),
         wire_(options.wire),
@@ -127,13 +127,13 @@ class Rig {
     });
   }
   template <class T>
-  std::vector<T> expected(int b, std::int64_t step) const {
+  const std::vector<T>& expected(int b, std::int64_t step) const {
     return expected_sums<T>(where_.tree.shards(), wire_, shift(b, step), at(b).elements);
   }
   // What is there once the bucket is reduced; owners of values make theirs of it.
   template <class T>
   void check_sums(int b, std::int64_t step, const std::string& what) {
-    const std::vector<T> want = expected<T>(b, step);
+    const std::vector<T>& want = expected<T>(b, step);
     const std::string where = formatted("{}, step {}, bucket {} of {}", what, step, b, at(b).elements);
     if (at(b).mode == Mode::Everywhere) return expect_equal<T>(sums<T>(b), want, where);
     for (const Range range : reducer_->owned(b)) {
@@ -183,7 +183,7 @@ std::vector<Plan> all_plans(const parallel::Domains& domains) {
 void check_all(const parallel::ReducerOptions& options, const std::string& what) {
   for (const auto& [name, domains] : groupings()) {
     for (const std::int64_t shards : shard_counts()) {
-      Rig rig(domains, layout(shards), options, all_plans(domains));
+      ReducerRig rig(domains, layout(shards), options, all_plans(domains));
       for (std::int64_t step = 0; step < 3; ++step)  // later ones use memory and messages of the first again
         rig.run_step(step, formatted("{}: {}, {} shards", what, name, shards));
       EXPECT_EQ(rig.reducer().bytes() > 0, domains.count() > 1) << name;
@@ -212,7 +212,7 @@ TEST(BucketReducer, TheWireMatters) {  // else the test above would prove nothin
 
 TEST(BucketReducer, AThreadMayDrive) {
   for (const auto& [name, domains] : groupings()) {
-    Rig rig(domains, layout(9), {.piece_bytes = 4096}, all_plans(domains));
+    ReducerRig rig(domains, layout(9), {.piece_bytes = 4096}, all_plans(domains));
     rig.reducer().allow_threads(false);
     parallel::ProgressThread thread([&] { return rig.reducer().progress(); });
     thread.wake();
@@ -226,7 +226,7 @@ TEST(BucketReducer, AThreadMayDrive) {
 
 TEST(BucketReducer, EveryElementHasOneOwner) {
   for (const auto& [name, domains] : groupings()) {
-    Rig rig(domains, layout(0), {}, all_plans(domains));
+    ReducerRig rig(domains, layout(0), {}, all_plans(domains));
     const std::vector<Plan> plans = all_plans(domains);
     for (int b = 0; b < rig.buckets(); ++b) {
       const Plan& plan = plans[static_cast<std::size_t>(b)];
@@ -248,7 +248,7 @@ TEST(BucketReducer, EveryElementHasOneOwner) {
 }
 
 TEST(BucketReducer, RefusesWhatItCannotReduce) {
-  Rig rig(one_domain().domains, layout(2 * world().size() + 1), {}, {});
+  ReducerRig rig(one_domain().domains, layout(2 * world().size() + 1), {}, {});
   parallel::BucketReducer& reducer = rig.reducer();
   EXPECT_NE(error_of([&] {
               reducer.add_bucket({.dtype = DType::I64, .elements = 1, .slots = {}});
@@ -262,7 +262,7 @@ TEST(BucketReducer, RefusesWhatItCannotReduce) {
 
 TEST(BucketReducer, ARankThatFailsDoesNotLeaveItsDomainWaiting) {
   if (world().size() == 1) GTEST_SKIP() << "nobody else waits";
-  Rig rig(one_domain().domains, layout(0), {}, {{DType::F32, 5000}});
+  ReducerRig rig(one_domain().domains, layout(0), {}, {{DType::F32, 5000}});
   const int last = world().size() - 1;
   if (world().rank() == last) {
     rig.flags().fail();

@@ -40,7 +40,7 @@ data::RunData all_sets() {
   return data;
 }
 
-train::Options options_of(const fs::path& output) {
+train::Options data_options(const fs::path& output) {
   train::Options options = options_for(output, 0);
   options.epochs = 3;
   options.global_batch = 24;
@@ -52,13 +52,14 @@ train::Options options_of(const fs::path& output) {
   return options;
 }
 
-struct Outcome {
+struct DataOutcome {
   std::uint64_t weights = 0;
   train::Totals totals = {};
   std::int64_t updates = 0;
 };
 
-Outcome train_products(const comm::Communicator& comm, const train::Options& options, data::RunData data = all_sets()) {
+DataOutcome train_products(const comm::Communicator& comm, const train::Options& options,
+                           data::RunData data = all_sets()) {
   nn::Sequential network;
   network.append<nn::Linear>(nn::LinearConfig{.in = 3, .out = 16}).append(lockstep::tanh);
   network.append<nn::Linear>(nn::LinearConfig{.in = 16, .out = 2});
@@ -87,9 +88,9 @@ std::vector<nlohmann::json> records(const fs::path& output) {
 
 TEST(SessionData, IsTheSameAtAnyNumberOfRanks) {
   const SharedDirectory shared;
-  const Outcome together = train_products(world(), options_of(shared.path() / "together"));
+  const DataOutcome together = train_products(world(), data_options(shared.path() / "together"));
   const comm::Communicator alone = world().split(world().rank(), 0);
-  const Outcome one = train_products(alone, options_of(shared.path() / formatted("alone{}", world().rank())));
+  const DataOutcome one = train_products(alone, data_options(shared.path() / formatted("alone{}", world().rank())));
   EXPECT_EQ(together.weights, one.weights);
   EXPECT_EQ(together.totals.loss, one.totals.loss);
   ASSERT_EQ(together.totals.metrics.size(), 2U);
@@ -100,7 +101,7 @@ TEST(SessionData, IsTheSameAtAnyNumberOfRanks) {
 
 // With sample weights in one of two losses, which then counts per sample.
 train::Totals train_two_losses(const comm::Communicator& comm, const fs::path& output) {
-  train::Options options = options_of(output);
+  train::Options options = data_options(output);
   options.checkpoints.keep = "last:1,best:size";
   options.patience = {.evaluations = 5, .metric = "data"};
   nn::Sequential network;
@@ -139,7 +140,7 @@ TEST(SessionData, SeveralLossesAreMetricsThatAreExactAndDecide) {
 TEST(SessionData, MetricsAreLoggedForEachEvaluationSet) {
   const SharedDirectory shared;
   const fs::path output = shared.path() / "run";
-  train_products(world(), options_of(output));
+  train_products(world(), data_options(output));
   if (world().is_root()) {
     const std::string log = log_of(output);
     expect_contains(log, "data: ");
@@ -176,7 +177,7 @@ TEST(SessionData, MetricsAreLoggedForEachEvaluationSet) {
 
 TEST(SessionData, PatienceLooksAtTheMetricThatItNames) {
   const SharedDirectory shared;
-  train::Options options = options_of(shared.path() / "run");
+  train::Options options = data_options(shared.path() / "run");
   options.rate.peak = 1e-38;  // too small to change a weight
   options.epochs = 10;
   options.patience = {.evaluations = 2, .metric = "rmse"};
@@ -192,7 +193,7 @@ TEST(SessionData, PatienceLooksAtTheMetricThatItNames) {
 
 TEST(SessionData, WithoutAnEvaluationSetARunTrains) {
   const SharedDirectory shared;
-  train::Options options = options_of(shared.path() / "run");
+  train::Options options = data_options(shared.path() / "run");
   options.checkpoints.keep = "1";
   data::RunData data;
   data.train = products(48, 1);
@@ -207,7 +208,7 @@ TEST(SessionData, SetsThatDifferAreRefused) {
   data.more_eval["images"] = std::make_unique<data::FunctionDataset>(data::FunctionDatasetOptions{
       .size = 4, .fields = {{"image", {3}, DType::F32}}, .read = [](std::int64_t, std::span<std::byte* const>) {}});
   EXPECT_NE(error_of([&] {
-              train_products(world(), options_of(shared.path() / "run"), std::move(data));
+              train_products(world(), data_options(shared.path() / "run"), std::move(data));
             }).find("expected those of the training samples: x"),
             std::string::npos);
 }

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace train;
 
-Options options_for(const fs::path& output) {
+Options parts_options(const fs::path& output) {
   Options options{.dataset = {.name = "digits", .limit_train = 100, .limit_eval = 32}, .epochs = 3};
   options.global_batch = 40;
   options.batch_size = 0;
@@ -45,8 +45,8 @@ std::vector<data::Field> float_fields(const RunFacts& facts) {
 }
 
 // What a session makes of its options, in its order.
-struct Parts {
-  explicit Parts(const Options& options)
+struct SessionParts {
+  explicit SessionParts(const Options& options)
       : facts(agree_on_run(world(), options, "test_session_parts", R"({"depth": 3})",
                            {.catalogue = datasets::catalogue()})),
         files(world(), {.output = options.output, .quiet = true}),
@@ -82,7 +82,7 @@ struct Parts {
 
 TEST(Course, KnowsWhereTheRunStandsAndWhenItIsDone) {
   const SharedDirectory shared;
-  Parts parts(options_for(shared.path() / "run"));
+  SessionParts parts(parts_options(shared.path() / "run"));
   Course& course = parts.course;
   EXPECT_EQ(course.steps_per_epoch(), 3) << "40, 40 and 20 samples";
   EXPECT_EQ(course.total_steps(), 9);
@@ -102,7 +102,7 @@ TEST(Course, KnowsWhereTheRunStandsAndWhenItIsDone) {
 TEST(RunFiles, OpensAgainWhatWasRemoved) {
   const SharedDirectory shared;
   const fs::path output = shared.path() / "run";
-  Parts parts(options_for(output));
+  SessionParts parts(parts_options(output));
   EXPECT_TRUE(parts.files.run().empty());
   parts.begin("");
   EXPECT_FALSE(parts.files.run().empty());
@@ -122,7 +122,7 @@ TEST(Checkpoints, AreWrittenAndARunGoesOnFromThem) {
   const fs::path output = shared.path() / "run";
   std::uint64_t hash = 0;
   {
-    Parts parts(options_for(output));
+    SessionParts parts(parts_options(output));
     parts.begin("auto");
     EXPECT_FALSE(parts.resumed.has_value()) << "there is nothing to go on from";
     EXPECT_EQ(parts.checkpoints.saved_step(), -1);
@@ -140,7 +140,7 @@ TEST(Checkpoints, AreWrittenAndARunGoesOnFromThem) {
     hash = parts.trainer.weights_hash();
     world().barrier();
   }
-  Parts parts(options_for(output));
+  SessionParts parts(parts_options(output));
   EXPECT_NE(parts.trainer.weights_hash(), hash);
   parts.begin("auto");
   EXPECT_EQ(parts.resumed, 1);
@@ -153,7 +153,7 @@ TEST(Checkpoints, AreWrittenAndARunGoesOnFromThem) {
 
 TEST(RunFacts, AreRefusedOnAllRanksTogether) {
   const SharedDirectory shared;
-  Options options = options_for(shared.path() / "run");
+  Options options = parts_options(shared.path() / "run");
   options.global_batch = 1000;
   EXPECT_NE(error_of([&] { agree_on_run(world(), options, "test", "{}", {.catalogue = datasets::catalogue()}); }),
             "no error")

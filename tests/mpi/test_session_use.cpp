@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // x (3) and y = (x0 x1, x1 - x2); without `targets` x alone.
-std::unique_ptr<data::Dataset> products(std::int64_t samples, std::uint64_t seed, bool targets = true) {
+std::unique_ptr<data::Dataset> product_samples(std::int64_t samples, std::uint64_t seed, bool targets = true) {
   Tensor x({samples, 3}, DType::F64), y({samples, 2}, DType::F64);
   RandomStream random(seed, 0);
   for (double& value : x.data<double>()) value = random.uniform(-1, 1);
@@ -35,14 +35,14 @@ std::unique_ptr<data::Dataset> products(std::int64_t samples, std::uint64_t seed
 }
 
 data::RunData sets() {
-  data::RunData data{.train = products(60, 1), .eval = products(31, 2)};
-  data.more_eval["other"] = products(17, 3);
+  data::RunData data{.train = product_samples(60, 1), .eval = product_samples(31, 2)};
+  data.more_eval["other"] = product_samples(17, 3);
   return data;
 }
 
 // Without targets; the file gets twice the prediction, as "double".
 data::RunData inputs() {
-  data::RunData data{.train = products(23, 7, false)};
+  data::RunData data{.train = product_samples(23, 7, false)};
   data.prediction.absent = {{"y", Shape{2}, DType::F64}};
   data.prediction.decode = [](Tensor prediction) {
     for (double& value : prediction.data<double>()) value *= 2;
@@ -85,7 +85,7 @@ int run_session(const comm::Communicator& comm, const train::Options& options, d
   return session.status();
 }
 
-train::Options options_of(const fs::path& output) {
+train::Options use_options(const fs::path& output) {
   train::Options options = options_for(output, 0);
   options.precision = train::Precision::F64;
   options.epochs = 1;
@@ -111,7 +111,7 @@ std::string bytes_of(const fs::path& file) {
 
 TEST(SessionUse, EvaluatesAllSetsAndWritesNoCheckpoint) {
   const SharedDirectory shared;
-  train::Options options = options_of(shared.path() / "run");
+  train::Options options = use_options(shared.path() / "run");
   run_session(world(), options, sets());
   const auto saved = checkpoint::list(shared.path() / "run" / "checkpoints");
   options.evaluate_only = true;
@@ -129,7 +129,7 @@ TEST(SessionUse, EvaluatesAllSetsAndWritesNoCheckpoint) {
       EXPECT_EQ(evaluated[i]["rmse"], trained[i]["rmse"]);
       EXPECT_EQ(evaluated[i]["step"], 3);
       EXPECT_EQ(evaluated[i]["weights"], saved.back().path.string());
-      EXPECT_EQ(evaluated[i]["data"]["dataset"], products(31, 2)->describe());
+      EXPECT_EQ(evaluated[i]["data"]["dataset"], product_samples(31, 2)->describe());
     }
     EXPECT_EQ(evaluated[1]["samples"], 17);
     expect_contains(log_of(options.output), "evaluation of " + saved.back().path.string() + ": loss ");
@@ -140,7 +140,7 @@ TEST(SessionUse, EvaluatesAllSetsAndWritesNoCheckpoint) {
 
 TEST(SessionUse, PredictsAsThePredictorDoesAtAnyNumberOfRanks) {
   const SharedDirectory shared;
-  train::Options options = options_of(shared.path() / "run");
+  train::Options options = use_options(shared.path() / "run");
   run_session(world(), options, sets());
   options.weights = (shared.path() / "run").string();
   options.global_batch = 0;
@@ -157,7 +157,7 @@ TEST(SessionUse, PredictsAsThePredictorDoesAtAnyNumberOfRanks) {
   infer::Predictor predictor(*model, [&](const plan::Inputs& in) { return (*model)(in["x"]); },
                              {.dtype = DType::F64, .input = "x"});
   predictor.load(checkpoint::list(shared.path() / "run" / "checkpoints").back().path);
-  const auto set = products(23, 7, false);
+  const auto set = product_samples(23, 7, false);
   Tensor x({23, 3}, DType::F64);
   for (std::int64_t i = 0; i < 23; ++i) {
     const std::array<std::byte*, 1> out{x.raw() + 24 * i};
@@ -175,7 +175,7 @@ TEST(SessionUse, PredictsAsThePredictorDoesAtAnyNumberOfRanks) {
 
 TEST(SessionUse, MistakesAreNamedOnAllRanks) {
   const SharedDirectory shared;
-  train::Options options = options_of(shared.path() / "run");
+  train::Options options = use_options(shared.path() / "run");
   options.evaluate_only = true;
   EXPECT_NE(error_of([&] { run_session(world(), options, sets()); }).find("--evaluate-only needs weights"),
             std::string::npos);

@@ -9,7 +9,7 @@
 namespace lockstep::test {
 namespace {
 
-using Counts = data::Reservoir::Counts;
+using Counted = data::Reservoir::Counts;
 
 // New samples of a rank up to this update: 8 at first, then 4 beside 4 past ones.
 std::int64_t consumed_at(std::int64_t update) { return 8 + 4 * (update - 1); }
@@ -120,7 +120,7 @@ TEST(StreamSession, AnotherNumberOfRanksDealsThePastSamples) {
 
 TEST(StreamState, SamplesAreDealtInTurn) {
   using Origins = std::vector<std::vector<train::SampleOrigin>>;
-  const std::vector<Counts> saved{{.offered = 9, .batches = 2, .held = 3}, {.offered = 5, .batches = 2, .held = 2}};
+  const std::vector<Counted> saved{{.offered = 9, .batches = 2, .held = 3}, {.offered = 5, .batches = 2, .held = 2}};
   EXPECT_EQ(train::deal(saved, 2, 3), (Origins{{{0, 0}, {0, 1}, {0, 2}}, {{1, 0}, {1, 1}}}));
   EXPECT_EQ(train::deal(saved, 3, 3), (Origins{{{0, 0}, {1, 0}}, {{0, 1}, {1, 1}}, {{0, 2}}}));
   const Origins one = train::deal(saved, 1, 4);
@@ -129,7 +129,7 @@ TEST(StreamState, SamplesAreDealtInTurn) {
   const train::StreamProgress before{.consumed = {{9, 5}}, .reservoirs = saved};
   const train::StreamProgress fewer = before.continued(1, 4);
   EXPECT_EQ(fewer.consumed, (std::vector<std::vector<std::int64_t>>{{9, 5}, {0}}));
-  EXPECT_EQ(fewer.reservoirs, (std::vector<Counts>{{.offered = 14, .batches = 2, .held = 4}}));
+  EXPECT_EQ(fewer.reservoirs, (std::vector<Counted>{{.offered = 14, .batches = 2, .held = 4}}));
   EXPECT_EQ(before.continued(2, 3).reservoirs, saved);
   EXPECT_TRUE(before.continued(2, 0).reservoirs.empty());
   EXPECT_EQ(fewer.start(0).next_id, 18);

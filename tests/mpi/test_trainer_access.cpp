@@ -26,9 +26,9 @@ using train::TrainerOptions;
 
 constexpr std::int64_t kSamples = 12;
 
-class Network : public nn::Module {
+class Regressor : public nn::Module {
  public:
-  explicit Network(std::int64_t outputs = 2) : outputs_(outputs) {}
+  explicit Regressor(std::int64_t outputs = 2) : outputs_(outputs) {}
   Value operator()(Value x) const {
     const Value pooled = flatten(global_average_pool2d(norm_(conv_(x))));
     return head_(observe("activation", lockstep::tanh(hidden_(pooled))));
@@ -42,7 +42,7 @@ class Network : public nn::Module {
   nn::Child<nn::Linear> head_{this, "head", {.in = 3, .out = outputs_}};
 };
 
-plan::ModelFunction regression(const Network& network) {
+plan::ModelFunction regression(const Regressor& network) {
   return [&network](const plan::Inputs& in) {
     const Value y = network(in["x"]);
     return plan::Traced{.loss = mean_squared_error(y, in["y"]), .prediction = y};
@@ -81,7 +81,7 @@ void train_one_step(Trainer& trainer, double rate, std::int64_t outputs = 2) {
 }
 
 TEST(TrainerAccess, SamplerGivesThisRanksPartOfEachGlobalBatch) {
-  const Network network;
+  const Regressor network;
   const Trainer trainer(world(), network, regression(network), fields(), options());
   const data::TensorDataset dataset = samples();
   data::Loader loader(dataset, trainer.sampler(dataset, {.shuffle = false}), {}, {.threads = 0});
@@ -91,7 +91,7 @@ TEST(TrainerAccess, SamplerGivesThisRanksPartOfEachGlobalBatch) {
 }
 
 TEST(TrainerAccess, ObservedValuesAreThoseOfThisRanksSamples) {
-  const Network network;
+  const Regressor network;
   Trainer trainer(world(), network, regression(network), fields(), options());
   const data::TensorDataset dataset = samples();
   data::Loader loader(dataset, trainer.sampler(dataset), {}, {.threads = 0});
@@ -108,7 +108,7 @@ TEST(TrainerAccess, ObservedValuesAreThoseOfThisRanksSamples) {
 }
 
 TEST(TrainerAccess, GradientIsThatOfTheMeanLossAndMovesWeightsByTheRate) {
-  const Network network;
+  const Regressor network;
   Trainer trainer(world(), network, regression(network), fields(), options());
   const auto before = parameter(trainer, "head.weight");
   train_one_step(trainer, 0.5);
@@ -121,7 +121,7 @@ TEST(TrainerAccess, GradientIsThatOfTheMeanLossAndMovesWeightsByTheRate) {
 TEST(TrainerAccess, WeightsComeFromAFileToAllRanks) {
   const SharedDirectory directory;
   const auto file = directory.path() / "weights.h5";
-  const Network network;
+  const Regressor network;
   Trainer from(world(), network, regression(network), fields(), options(1)),
       to(world(), network, regression(network), fields(), options(2));
   train_one_step(from, 0.1);
@@ -134,7 +134,7 @@ TEST(TrainerAccess, WeightsComeFromAFileToAllRanks) {
 TEST(TrainerAccess, PartOfAFileReportsTheSameOnAllRanksAndStrictFailsOnAll) {
   const SharedDirectory directory;
   const auto file = directory.path() / "weights.h5";
-  const Network wide(5), network;
+  const Regressor wide(5), network;
   Trainer from(world(), wide, regression(wide), fields(5), options(1)),
       to(world(), network, regression(network), fields(), options(2));
   if (world().is_root()) checkpoint::save_weights(file, checkpoint::weights(from.model().parameters()));
@@ -149,7 +149,7 @@ TEST(TrainerAccess, PartOfAFileReportsTheSameOnAllRanksAndStrictFailsOnAll) {
 }
 
 TEST(TrainerAccess, FrozenPartsStayAndGroupsHaveTheirOwnRate) {
-  Network network;
+  Regressor network;
   network.set_trainable(false);
   network.freeze_statistics(true);
   network.part("hidden").set_trainable(true);
@@ -172,7 +172,7 @@ TEST(TrainerAccess, FrozenPartsStayAndGroupsHaveTheirOwnRate) {
 }
 
 TEST(TrainerAccess, StateGoesRoundAndNamesWhatIsNotThere) {
-  const Network network;
+  const Regressor network;
   TrainerOptions o = options();
   o.rule = optim::sgd({.momentum = 0.9});
   Trainer from(world(), network, regression(network), fields(), o);

@@ -9,14 +9,6 @@ namespace {
 
 using comm::Communicator;
 
-void expect_shared(const std::string& text) {
-  for (const std::string& other : world().allgather_strings(text)) EXPECT_EQ(other, text);
-}
-
-void expect_in(const std::string& text, const std::string& fragment) {
-  EXPECT_NE(text.find(fragment), std::string::npos) << text;
-}
-
 TEST(Batch, AWrongLabelIsNamedWithItsSample) {
   const Communicator comm = Communicator::world();
   Task task;
@@ -67,19 +59,20 @@ TEST(OneValuePerChannel, IsRefusedByAllRanksAtTheStart) {
   const std::int64_t size = world().size();
   // The last rank has one sample, the others have two.
   const std::string uneven = error_of([&] { Rig(world(), narrow_task(2 * size - 1, 64)); });
-  expect_in(uneven, "[batch_norm2d] layer3.0.bn1: ");
-  expect_in(uneven, "one value per channel");
+  expect_contains(uneven, "[batch_norm2d] layer3.0.bn1: ");
+  expect_contains(uneven, "one value per channel");
   expect_shared(uneven);
   Task micro = narrow_task(2 * size, 64);
   micro.options.accumulate = 2;
   const std::string halves = error_of([&] { Rig(world(), micro); });
-  expect_in(halves, "[batch_norm2d] layer3.0.bn1: ");
+  expect_contains(halves, "[batch_norm2d] layer3.0.bn1: ");
   expect_shared(halves);
   Task shards = narrow_task(2 * size + 1, 64);
   shards.options.shards = 2 * size;  // the first has two samples
   const std::string sharded = error_of([&] { Rig(world(), shards); });
-  expect_in(sharded, formatted("a batch of {} samples in {} parts (ranks or shards) leaves one sample to some part",
-                               2 * size + 1, 2 * size));
+  expect_contains(sharded,
+                  formatted("a batch of {} samples in {} parts (ranks or shards) leaves one sample to some part",
+                            2 * size + 1, 2 * size));
   expect_shared(sharded);
 }
 
@@ -88,8 +81,8 @@ TEST(OneValuePerChannel, IsRefusedByAllRanksInAShortBatch) {
   Rig rig(world(), narrow_task(2 * size, 2 * size + 1));
   rig.train(1);
   const std::string error = error_of([&] { rig.train(1); });
-  expect_in(error, "[batch_norm2d] layer3.0.bn1: a batch of 1 sample in ");
-  expect_in(error, "--remainder drop");
+  expect_contains(error, "[batch_norm2d] layer3.0.bn1: a batch of 1 sample in ");
+  expect_contains(error, "--remainder drop");
   expect_shared(error);
   EXPECT_EQ(error_of([&] { rig.trainer->check_batch(1); }), error);
   rig.trainer->check_batch(0);

@@ -12,19 +12,11 @@
 namespace lockstep::test {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 Task bare(bool share = true) {
   Task task;
   task.options = {.global_batch = 128, .rule = optim::sgd({.momentum = 0.9})};
   task.options.parallel.share_weights = share;
   return task;
-}
-
-bool is_last() { return world().rank() == world().size() - 1; }
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
 }
 
 // The message of the UntrustedError that `work` throws on all ranks; another error fails the test.

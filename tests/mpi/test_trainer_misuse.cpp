@@ -9,16 +9,8 @@
 namespace lockstep::test {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 // Of this test alone: a failure poisons a communicator and its relatives.
 comm::Communicator fresh() { return comm::Communicator::world(); }
-
-bool is_last() { return world().rank() == world().size() - 1; }
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' in: " << text;
-}
 
 Task shared() {
   Task task;
@@ -105,7 +97,7 @@ TEST(Batch, ToEvaluateOfAnotherSamplerIsRefused) {
 }
 
 TEST(Rate, ThatIsNoNumberIsRefused) {
-  for (const double rate : {kNan, std::numeric_limits<double>::infinity(), -0.1}) {
+  for (const double rate : {double{kNan}, std::numeric_limits<double>::infinity(), -0.1}) {
     Rig rig(fresh(), shared());
     const data::Batch batch = rig.loader->next();
     expect_contains(error_of([&] { rig.trainer->step(batch, rate); }), "the learning rate of update 1 is ");

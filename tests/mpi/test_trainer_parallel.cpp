@@ -92,7 +92,7 @@ Task wide_task(std::shared_ptr<optim::UpdateRule> rule) {
 using State = std::vector<io::NamedTensor>;
 
 // What training left, whole on the first rank.
-struct Outcome {
+struct ParallelOutcome {
   std::vector<double> losses;
   double evaluated;
   std::uint64_t hash;
@@ -107,11 +107,11 @@ double evaluate_between(Rig& rig) {
   return loss;
 }
 
-Outcome outcome_of(Rig& rig, double evaluated) {
+ParallelOutcome outcome_of(Rig& rig, double evaluated) {
   return {rig.losses, evaluated, rig.trainer->weights_hash(), rig.trainer->state()};
 }
 
-Outcome train_on(const Communicator& comm, const Task& task) {
+ParallelOutcome train_on(const Communicator& comm, const Task& task) {
   Rig rig(comm, task);
   rig.train(2);
   const double evaluated = evaluate_between(rig);
@@ -119,7 +119,7 @@ Outcome train_on(const Communicator& comm, const Task& task) {
   return outcome_of(rig, evaluated);
 }
 
-void expect_same(const Outcome& got, const Outcome& expected, bool is_root, const std::string& what) {
+void expect_same(const ParallelOutcome& got, const ParallelOutcome& expected, bool is_root, const std::string& what) {
   EXPECT_EQ(got.losses, expected.losses) << what;
   EXPECT_EQ(got.evaluated, expected.evaluated) << what;
   EXPECT_EQ(got.hash, expected.hash) << what;
@@ -137,7 +137,7 @@ void expect_same(const Outcome& got, const Outcome& expected, bool is_root, cons
 void expect_same_everywhere(const Task& task, const std::string& what, std::size_t stride = 1) {
   const bool sharded = task.options.shards > 0;
   const Task plain = with(task, {"messages", {.path = Path::Messages}});
-  const Outcome expected = sharded ? train_on(Communicator::self(), plain) : train_on(world(), plain);
+  const ParallelOutcome expected = sharded ? train_on(Communicator::self(), plain) : train_on(world(), plain);
   const std::vector<Cluster> all = clusters();
   for (std::size_t c = 0; c < all.size(); ++c) {
     const std::vector<Variant> of_cluster = variants(all[c].comm);
@@ -231,7 +231,7 @@ State broadcast_of(const Communicator& comm, State state) {
 TEST(Parallel, StateMovesBetweenOptions) {
   Task task = wide_task(optim::adam({}));
   task.options.shards = 9;
-  const Outcome undisturbed = train_on(Communicator::self(), task);
+  const ParallelOutcome undisturbed = train_on(Communicator::self(), task);
   for (const auto& [node_name, comm] : clusters()) {
     const std::vector<Variant> all = variants(comm);
     for (std::size_t v = static_cast<std::size_t>(comm.node_count()) % 2; v < all.size(); v += 2) {
@@ -260,7 +260,7 @@ TEST(Parallel, HalvesTrainIndependentModelsAtOnce) {
   Task task = wide_task(optim::sgd({.momentum = 0.9}));
   task.options.shards = 4;
   task.options.seed = 20 + static_cast<std::uint64_t>(colour);
-  const Outcome expected = train_on(Communicator::self(), task);
+  const ParallelOutcome expected = train_on(Communicator::self(), task);
   // Each half in its own way, so that their steps do not keep time.
   for (const Variant& variant : variants(half)) {
     Task mine = with(task, variant);

@@ -18,7 +18,7 @@ namespace {
 using namespace train;
 
 // What all parts are made of, as a trainer makes it.
-struct Parts {
+struct TrainerParts {
   Task task;
   std::unique_ptr<data::TensorDataset> dataset = make_images(task.samples, task.channels, task.side);
   std::unique_ptr<models::Classifier> network = task.network();
@@ -62,7 +62,7 @@ TEST(StepVotes, AsksForRequestsAndSumsOfEachStepAnew) {
 }
 
 TEST(PreparedModel, IsAlikeOnAllRanksAndKnowsItsNominalPlan) {
-  Parts parts;
+  TrainerParts parts;
   EXPECT_EQ(parts.prepared.nominal().metrics.at(0).rule.name, "accuracy");
   EXPECT_FALSE(parts.prepared.nominal().is_collective);
   EXPECT_EQ(parts.prepared.nominal().statistic_doubles(), 0U) << "a perceptron has no batch norm";
@@ -72,7 +72,7 @@ TEST(PreparedModel, IsAlikeOnAllRanksAndKnowsItsNominalPlan) {
 }
 
 TEST(BatchFeed, FillsTheInputsOfAPlanThatItFindsAgain) {
-  Parts parts;
+  TrainerParts parts;
   const data::Batch batch = parts.next_batch();
   const std::int64_t rows = batch.samples() - 1;
   plan::Plan& plan = parts.feed.plan(Mode::Train, rows);
@@ -85,7 +85,7 @@ TEST(BatchFeed, FillsTheInputsOfAPlanThatItFindsAgain) {
 }
 
 TEST(BatchFeed, NamesWhatIsWrongWithABatch) {
-  Parts parts;
+  TrainerParts parts;
   data::Batch batch = parts.next_batch();
   batch.fields[0] = batch.fields[0].to(DType::F64);
   plan::Plan& plan = parts.feed.plan(Mode::Train, batch.samples());
@@ -98,7 +98,7 @@ TEST(BatchFeed, NamesWhatIsWrongWithABatch) {
 }
 
 TEST(StepRunner, MakesTheGradientThatARepetitionMakesAgain) {
-  Parts parts;
+  TrainerParts parts;
   const data::Batch batch = parts.next_batch();
   const LocalBatch local{&batch, batch.step.local.begin, batch.step.global_size};
   EXPECT_THROW(parts.runner.observed("anything"), Error) << "no step was run";
@@ -123,7 +123,7 @@ TEST(StepRunner, MakesTheGradientThatARepetitionMakesAgain) {
 }
 
 TEST(TrainerState, IsLoadedAsItWasHandedOut) {
-  Parts parts;
+  TrainerParts parts;
   parts.state.broadcast_weights();
   parts.state.applied(5);
   const std::uint64_t hash = parts.state.weights_hash();
@@ -151,7 +151,7 @@ TEST(Suspects, ARankThatIsSuspectedAgainGetsTheKnownProductRight) {
 }
 
 TEST(MemoryRecovery, LeavesIntactMemoryAlone) {
-  Parts parts;
+  TrainerParts parts;
   parts.state.broadcast_weights();
   Suspects suspects(world());
   MemoryRecovery recovery(parts.prepared.comm(), OnMismatch::RollBack, parts.engine, parts.state, suspects);
@@ -163,7 +163,7 @@ TEST(MemoryRecovery, LeavesIntactMemoryAlone) {
 }
 
 TEST(DriverTrial, BeginsWithoutAThread) {
-  Parts parts;
+  TrainerParts parts;
   DriverTrial trial(parts.prepared);
   EXPECT_FALSE(trial.begins_with_thread());
   EXPECT_EQ(trial.word(), OverlapTrial::kUndecided);
@@ -172,7 +172,7 @@ TEST(DriverTrial, BeginsWithoutAThread) {
 }
 
 TEST(Evaluator, CountsEverySampleOnce) {
-  Parts parts;
+  TrainerParts parts;
   parts.state.broadcast_weights();
   StepVotes votes(0);
   Evaluator evaluator(parts.prepared, parts.engine, parts.feed, votes, [&] { parts.engine.progress(); });

@@ -24,7 +24,7 @@ Task small(std::int64_t shards) {
   return task;
 }
 
-io::NamedTensor& find(std::vector<io::NamedTensor>& state, const std::string& name) {
+io::NamedTensor& tensor_of(std::vector<io::NamedTensor>& state, const std::string& name) {
   const auto found = std::ranges::find(state, name, &io::NamedTensor::name);
   check(found != state.end(), "test", "no '{}'", name);
   return *found;
@@ -45,7 +45,8 @@ TEST(Gradient, IsThatOfTheMeanLossOverAllSamples) {
       for (const std::int64_t element : {std::int64_t{0}, gradient.elements() / 2, gradient.elements() - 1}) {
         const auto loss_at = [&](double shift) {
           auto moved = rig.trainer->state();
-          find(moved, "model/" + std::string(name)).tensor.data<double>()[static_cast<std::size_t>(element)] += shift;
+          tensor_of(moved, "model/" + std::string(name)).tensor.data<double>()[static_cast<std::size_t>(element)] +=
+              shift;
           const auto original = rig.trainer->state();
           rig.trainer->load(moved, 0);
           const double moved_loss = rig.trainer->step(batch, 0).loss;
@@ -71,8 +72,8 @@ TEST(Gradient, UpdatesByItsRule) {
   const Tensor gradient = rig.trainer->gradient("2.weight");
   for (std::size_t i = 0; i < gradient.data<double>().size(); ++i) {
     const double expected =
-        find(before, "model/2.weight").tensor.data<double>()[i] - task.lr * gradient.data<double>()[i];
-    EXPECT_NEAR(find(after, "model/2.weight").tensor.data<double>()[i], expected, 1e-15);
+        tensor_of(before, "model/2.weight").tensor.data<double>()[i] - task.lr * gradient.data<double>()[i];
+    EXPECT_NEAR(tensor_of(after, "model/2.weight").tensor.data<double>()[i], expected, 1e-15);
   }
 }
 
@@ -158,7 +159,7 @@ TEST(Parameters, FrozenOnesStay) {
   auto after = rig.trainer->state();
   for (const char* name : {"model/in.weight", "model/in.bias", "model/out.weight", "model/out.bias"}) {
     const bool frozen = std::string(name).find("in.") != std::string::npos;
-    const auto a = find(before, name).tensor.data<double>(), b = find(after, name).tensor.data<double>();
+    const auto a = tensor_of(before, name).tensor.data<double>(), b = tensor_of(after, name).tensor.data<double>();
     EXPECT_EQ(std::ranges::equal(a, b), frozen) << name;
   }
   EXPECT_NE(error_of([&] { rig.trainer->gradient("in.weight"); }).find("'in.weight' has no gradient"),
@@ -197,8 +198,8 @@ TEST(Parameters, GroupsHaveRatesAndDecayOfTheirOwn) {
     const Tensor gradient = rig.trainer->gradient(name);
     const double rate = name.starts_with("0.") ? 0 : task.lr, decay = name.ends_with("bias") ? 0 : 0.5;
     for (std::size_t i = 0; i < gradient.data<double>().size(); ++i) {
-      const double old = find(before, "model/" + name).tensor.data<double>()[i];
-      EXPECT_NEAR(find(after, "model/" + name).tensor.data<double>()[i],
+      const double old = tensor_of(before, "model/" + name).tensor.data<double>()[i];
+      EXPECT_NEAR(tensor_of(after, "model/" + name).tensor.data<double>()[i],
                   old - rate * (gradient.data<double>()[i] + decay * old), 1e-15)
           << name;
     }
@@ -272,7 +273,7 @@ TEST(State, ThatDoesNotFitNamesTheTensor) {
     return error_of([&] { rig->trainer->load(state, 3); });
   };
   const std::string shape = message([](auto& s) {
-    find(s, "model/2.weight").tensor = Tensor(Shape{3, 4}, DType::F64);
+    tensor_of(s, "model/2.weight").tensor = Tensor(Shape{3, 4}, DType::F64);
   });
   EXPECT_NE(shape.find("2.weight (3, 4) instead of (17, 31)"), std::string::npos) << shape;
   EXPECT_NE(shape.find("(3, 4)"), std::string::npos) << shape;
@@ -362,7 +363,7 @@ TEST(State, ThatDoesNotFitChangesNothing) {
   for (auto& entry : state) {
     if (entry.tensor.dtype() == DType::F64) std::ranges::fill(entry.tensor.data<double>(), 1.0);
   }
-  find(state, "model/4.bias").tensor = Tensor(Shape{1}, DType::F64);
+  tensor_of(state, "model/4.bias").tensor = Tensor(Shape{1}, DType::F64);
   EXPECT_NE(error_of([&] { rig->trainer->load(state, 3); }), "no error");
   EXPECT_EQ(rig->trainer->weights_hash(), before);
 }

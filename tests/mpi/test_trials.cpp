@@ -11,36 +11,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-data::RunData images() { return {.train = make_images(128, 1, 6), .eval = make_images(32, 1, 6)}; }
+data::RunData small_images() { return {.train = make_images(128, 1, 6), .eval = make_images(32, 1, 6)}; }
 
-train::Options options_of(const fs::path& output, std::int64_t steps) {
+train::Options trial_options(const fs::path& output, std::int64_t steps) {
   train::Options options = options_for(output, steps);
   options.trainer.shards = 4;
   options.rate.peak = 0.05;
   return options;
 }
 
-int train_on(const comm::Communicator& comm, const train::Options& options) {
-  train::Session session(comm, options, "test_trials", "{}", images());
+int train_trial(const comm::Communicator& comm, const train::Options& options) {
+  train::Session session(comm, options, "test_trials", "{}", small_images());
   const auto network = make_mlp();
   return train_all(session, *network, models::classify(*network), [] {}).status;
-}
-
-// The same on a communicator of this rank alone, with an output of its own.
-template <class Run>
-auto alone(const fs::path& output, const Run& run) {
-  const comm::Communicator self = world().split(world().rank(), 0);
-  return run(self, output / formatted("alone{}", world().rank()));
 }
 
 TEST(Trials, OverfitTrainsAndEvaluatesOnTheFirstBatchesInOrder) {
   const SharedDirectory shared;
   const auto run = [](const comm::Communicator& comm, const fs::path& output) {
-    train::Options options = options_of(output, 0);
+    train::Options options = trial_options(output, 0);
     options.epochs = 3;
     options.eval_every = 1;
     options.trial.overfit_batches = 2;
-    train::Session session(comm, options, "test_trials", "{}", images());
+    train::Session session(comm, options, "test_trials", "{}", small_images());
     const auto network = make_mlp();
     train::Trainer& trainer = session.build(*network, models::classify(*network));
     std::vector<std::vector<std::int64_t>> epochs;
@@ -66,13 +59,13 @@ TEST(Trials, OverfitTrainsAndEvaluatesOnTheFirstBatchesInOrder) {
   };
   const std::uint64_t together = run(world(), shared.path() / "together");
   EXPECT_EQ(together, alone(shared.path(), run));
-  train::Options options = options_of(shared.path() / "many", 0);
+  train::Options options = trial_options(shared.path() / "many", 0);
   options.epochs = 1;
   options.trial.overfit_batches = 5;
-  expect_contains(error_of([&] { train_on(world(), options); }),
+  expect_contains(error_of([&] { train_trial(world(), options); }),
                   "--overfit-batches is 5, expected at most 4: the 128 training samples fill 4 global batches of 32");
   options.trial.overfit_batches = 2;
-  data::RunData weighted = images();
+  data::RunData weighted = small_images();
   weighted.epoch.order = std::make_shared<data::WeightedOrder>(std::vector<double>(128, 1));
   expect_contains(error_of([&] { train::Session session(world(), options, "test_trials", "{}", std::move(weighted)); }),
                   "--overfit-batches with --balanced or --sample-weights");
@@ -81,10 +74,10 @@ TEST(Trials, OverfitTrainsAndEvaluatesOnTheFirstBatchesInOrder) {
 TEST(Trials, FindLrGivesTheSameTableAtAnyNumberOfRanksAndLeavesTheRunAlone) {
   const SharedDirectory shared;
   const auto run = [](const comm::Communicator& comm, const fs::path& output) {
-    train::Options options = options_of(output, 0);
+    train::Options options = trial_options(output, 0);
     options.epochs = 1;
     options.trial = {.find_lr = true, .lr_range = {1e-4, 1e3}, .lr_steps = 30};
-    EXPECT_EQ(train_on(comm, options), 0);
+    EXPECT_EQ(train_trial(comm, options), 0);
     comm.barrier();
     std::ifstream in(output / "find-lr" / "lr_find.json");
     return nlohmann::json::parse(in);
@@ -111,12 +104,12 @@ TEST(Trials, ScaledRatesAreSuggestedAsTheOptionTakesThem) {
   const SharedDirectory shared;
   const auto rates = [&](bool scaled) {
     const fs::path output = shared.path() / (scaled ? "scaled" : "plain");
-    train::Options options = options_of(output, 0);
+    train::Options options = trial_options(output, 0);
     options.epochs = 1;
     options.rate.scaled = scaled;
     options.rate.scale_batch = 64;
     options.trial = {.find_lr = true, .lr_range = {1e-3, 1}, .lr_steps = 20};
-    train_on(world(), options);
+    train_trial(world(), options);
     world().barrier();
     std::ifstream in(output / "find-lr" / "lr_find.json");
     return nlohmann::json::parse(in);

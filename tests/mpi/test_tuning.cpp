@@ -19,9 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // A convolution with batch norm, and a head for `classes` classes.
-class Network : public models::Classifier {
+class TunedNetwork : public models::Classifier {
  public:
-  explicit Network(std::int64_t classes) : head_(this, "head", {.in = 4, .out = classes}) {}
+  explicit TunedNetwork(std::int64_t classes) : head_(this, "head", {.in = 4, .out = classes}) {}
   Value operator()(Value x) const override { return head_(mean(relu(norm_(conv_(x))), {2, 3})); }
 
  private:
@@ -30,7 +30,7 @@ class Network : public models::Classifier {
   nn::Child<nn::Linear> head_;
 };
 
-data::RunData images() { return {.train = make_images(128, 1, 12), .eval = make_images(32, 1, 12)}; }
+data::RunData larger_images() { return {.train = make_images(128, 1, 12), .eval = make_images(32, 1, 12)}; }
 
 using Tensors = std::map<std::string, std::vector<float>>;
 
@@ -50,9 +50,9 @@ Tensors tensors_of(train::Trainer& trainer) {
   return all;
 }
 
-Trained train_on(const comm::Communicator& comm, const train::Options& options, std::int64_t classes = 10) {
-  train::Session session(comm, options, "test_tuning", "{}", images());
-  const Network network(classes);
+Trained train_tuned(const comm::Communicator& comm, const train::Options& options, std::int64_t classes = 10) {
+  train::Session session(comm, options, "test_tuning", "{}", larger_images());
+  const TunedNetwork network(classes);
   train::Trainer& trainer = session.build(network, models::classify(network));
   trainer.settle();
   Trained result{.before = tensors_of(trainer), .after = {}};
@@ -66,7 +66,7 @@ Trained train_on(const comm::Communicator& comm, const train::Options& options, 
   return result;
 }
 
-train::Options options_of(const fs::path& output, std::int64_t steps = 3) {
+train::Options tuning_options(const fs::path& output, std::int64_t steps = 3) {
   train::Options options = options_for(output, steps);
   options.trainer.shards = 4;
   options.optimizer.rule = optim::Rule::Sgd;
@@ -74,19 +74,12 @@ train::Options options_of(const fs::path& output, std::int64_t steps = 3) {
   return options;
 }
 
-// The same on a communicator of this rank alone, with an output of its own.
-template <class Run>
-auto alone(const fs::path& output, const Run& run) {
-  const comm::Communicator self = world().split(world().rank(), 0);
-  return run(self, output / formatted("alone{}", world().rank()));
-}
-
 TEST(Tuning, FrozenParametersAndTheirStatisticsStay) {
   const SharedDirectory shared;
   const auto run = [](const comm::Communicator& comm, const fs::path& output) {
-    train::Options options = options_of(output);
+    train::Options options = tuning_options(output);
     options.tuning.freeze = "conv.*,nor?.*";
-    return train_on(comm, options);
+    return train_tuned(comm, options);
   };
   const Trained together = run(world(), shared.path() / "together");
   for (const auto& [name, values] : together.before)
@@ -99,9 +92,9 @@ TEST(Tuning, FrozenParametersAndTheirStatisticsStay) {
 
 TEST(Tuning, StatisticsOfATrainedNormMove) {
   const SharedDirectory shared;
-  train::Options options = options_of(shared.path() / "run");
+  train::Options options = tuning_options(shared.path() / "run");
   options.tuning.freeze = "*.bias";
-  const Trained run = train_on(world(), options);
+  const Trained run = train_tuned(world(), options);
   for (const auto& [name, values] : run.before)
     EXPECT_EQ(run.after.at(name) == values, name.ends_with(".bias")) << name;
 }
@@ -109,12 +102,12 @@ TEST(Tuning, StatisticsOfATrainedNormMove) {
 TEST(Tuning, RatesAreScaledByTheFirstPatternThatMatches) {
   const SharedDirectory shared;
   const auto moves = [&](const std::string& scales) {
-    train::Options options = options_of(shared.path() / formatted("scaled{}", scales.size()), 1);
+    train::Options options = tuning_options(shared.path() / formatted("scaled{}", scales.size()), 1);
     options.optimizer.sgd.momentum = 0;
     options.precision = train::Precision::F64;
     options.tuning.lr_scale = scales;
-    train::Session session(world(), options, "test_tuning", "{}", images());
-    const Network network(10);
+    train::Session session(world(), options, "test_tuning", "{}", larger_images());
+    const TunedNetwork network(10);
     train::Trainer& trainer = session.build(network, models::classify(network));
     std::map<std::string, double> moved;
     const auto add = [&](double sign) {
@@ -143,24 +136,24 @@ TEST(Tuning, ANewHeadStandsOnLoadedLayers) {
   const SharedDirectory shared;
   const fs::path file = shared.path() / "ten.h5";
   {
-    const Network network(10);
-    train::Options options = options_of(shared.path() / "ten");
-    train::Session session(world(), options, "test_tuning", "{}", images());
+    const TunedNetwork network(10);
+    train::Options options = tuning_options(shared.path() / "ten");
+    train::Session session(world(), options, "test_tuning", "{}", larger_images());
     train::Trainer& trainer = session.build(network, models::classify(network));
     if (world().is_root()) checkpoint::save_weights(file, checkpoint::weights(trainer.model().parameters()));
     world().barrier();
   }
-  train::Options options = options_of(shared.path() / "fresh", 1);
+  train::Options options = tuning_options(shared.path() / "fresh", 1);
   options.seed = 7;
-  const Trained fresh = train_on(world(), options, 12);
+  const Trained fresh = train_tuned(world(), options, 12);
   options.weights = file.string();
   options.output = (shared.path() / "refused").string();
-  const std::string refused = error_of([&] { train_on(world(), options, 12); });
+  const std::string refused = error_of([&] { train_tuned(world(), options, 12); });
   expect_contains(refused, "head.weight (10, 4) instead of (12, 4)");
   expect_contains(refused, "for a new last layer add --replace-head");
   options.tuning.replace_head = true;
   options.output = (shared.path() / "tuned").string();
-  const Trained tuned = train_on(world(), options, 12);
+  const Trained tuned = train_tuned(world(), options, 12);
   for (const auto& [name, values] : fresh.before) {
     const bool drawn = name.starts_with("head.") || name == "norm.weight" || name == "norm.bias" ||
                        name.starts_with("norm.running");  // initial values that do not depend on the seed
@@ -190,15 +183,15 @@ TEST(Tuning, OtherLayersMustFitAlsoWithANewHead) {
     checkpoint::save_weights(file, all);
   }
   world().barrier();
-  train::Options options = options_of(shared.path() / "run", 1);
+  train::Options options = tuning_options(shared.path() / "run", 1);
   options.tuning.replace_head = true;
   options.weights = file.string();
-  const std::string error = error_of([&] { train_on(world(), options); });
+  const std::string error = error_of([&] { train_tuned(world(), options); });
   expect_contains(error, "conv.weight (4, 3, 3, 3) instead of (4, 1, 3, 3)");
   expect_contains(error, "--replace-head leaves out head.weight, head.bias alone");
   options.weights = renamed.string();  // a head of another name is the old one
   options.output = (shared.path() / "renamed").string();
-  EXPECT_EQ(train_on(world(), options).status, 0);
+  EXPECT_EQ(train_tuned(world(), options).status, 0);
   if (world().is_root())
     expect_contains(log_of(shared.path() / "renamed"), "weights: not taken from the file: fc.weight");
 }
@@ -206,10 +199,10 @@ TEST(Tuning, OtherLayersMustFitAlsoWithANewHead) {
 TEST(Tuning, PatternsThatMatchNothingAreNamed) {
   const SharedDirectory shared;
   const auto refuse = [&](const char* freeze, const char* scale, const std::string& text) {
-    train::Options options = options_of(shared.path() / "run", 1);
+    train::Options options = tuning_options(shared.path() / "run", 1);
     options.tuning.freeze = freeze;
     options.tuning.lr_scale = scale;
-    expect_contains(error_of([&] { train_on(world(), options); }), text);
+    expect_contains(error_of([&] { train_tuned(world(), options); }), text);
   };
   refuse("con.*", "",
          "--freeze: the pattern 'con.*' matches no parameter, did you mean 'conv.*'?; the model has conv.*, ");
@@ -222,23 +215,23 @@ TEST(Tuning, PatternsThatMatchNothingAreNamed) {
 
 TEST(Tuning, AResumeNeedsTheSamePatterns) {
   const SharedDirectory shared;
-  train::Options options = options_of(shared.path() / "run", 2);
+  train::Options options = tuning_options(shared.path() / "run", 2);
   options.checkpoints.every_steps = 1;
   options.tuning.freeze = "conv.*";
-  train_on(world(), options);
+  train_tuned(world(), options);
   options.checkpoints.resume = "auto";
   options.max_steps = 4;
   options.tuning.lr_scale = "head.*=2";
-  expect_contains(error_of([&] { train_on(world(), options); }),
+  expect_contains(error_of([&] { train_tuned(world(), options); }),
                   "--lr-scale was none, this run has head.*=2: parameters would go on with other rates; leave out "
                   "--lr-scale as before");
   options.tuning = {};
-  expect_contains(error_of([&] { train_on(world(), options); }), "--freeze was conv.*, this run has none");
+  expect_contains(error_of([&] { train_tuned(world(), options); }), "--freeze was conv.*, this run has none");
   options.tuning.freeze = "conv.*";
-  const Trained parts = train_on(world(), options);
+  const Trained parts = train_tuned(world(), options);
   options.checkpoints.resume = "";
   options.output = (shared.path() / "whole").string();
-  EXPECT_EQ(parts.hash, train_on(world(), options).hash);
+  EXPECT_EQ(parts.hash, train_tuned(world(), options).hash);
 }
 
 }  // namespace

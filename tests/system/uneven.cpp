@@ -50,7 +50,7 @@ void train(const comm::Communicator& comm, const std::string& what, int count) {
   Heartbeat heartbeat;
   options.heartbeat = &heartbeat;
   std::optional<train::Watchdog> watchdog;
-  if (what == "crossed") watchdog.emplace(comm, heartbeat, train::WatchdogOptions{.stall = 2, .abort = 40});
+  if (what == "crossed") watchdog.emplace(comm, heartbeat, train::WatchdogOptions{.stall = 2, .abort = 8});
   train::Trainer trainer(comm, network, models::classify(network), fields, options);
   data::Loader loader(*dataset, trainer.sampler(*dataset), {}, {.threads = 0, .floats = DType::F32});
   const bool steps = what == "step" || what == "apart" || what == "thread";

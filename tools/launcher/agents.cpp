@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kVariable = "LOCKSTEP_LAUNCH_AGENT";  // "NAME TOKEN"
-constexpr int kNotStarted = 255;                            // as ssh ends
+constexpr const char* kAgentVariable = "LOCKSTEP_LAUNCH_AGENT";  // "NAME TOKEN"
+constexpr int kNotStarted = 255;                                 // as ssh ends
 
 }  // namespace
 
@@ -25,7 +25,7 @@ Agents::Agents(Say say)
       token_(Secret::random()),
       reception_(listen_local(name_), token_, std::move(say)) {}
 
-std::map<std::string, std::string> Agents::variables() const { return {{kVariable, name_ + " " + token_.text()}}; }
+std::map<std::string, std::string> Agents::variables() const { return {{kAgentVariable, name_ + " " + token_.text()}}; }
 
 void Agents::add_files(std::vector<pollfd>& files) const {
   reception_.add_files(files);
@@ -62,15 +62,15 @@ void Agents::end(const std::string& host, int status) {
 }
 
 int run_agent(const std::vector<std::string>& words) {
-  const char* variable = std::getenv(kVariable);
+  const char* variable = std::getenv(kAgentVariable);
   check(variable != nullptr, "launch",
-        "launch-agent is for mpirun below `lockstep launch`, expected {} in the environment", kVariable);
+        "launch-agent is for mpirun below `lockstep launch`, expected {} in the environment", kAgentVariable);
   check(words.size() >= 2, "launch", "launch-agent HOST COMMAND... has {} words", words.size());
   const std::string text(variable);
   const std::size_t space = text.find(' ');
-  check(space != text.npos, "launch", "{} is not of the form 'NAME TOKEN'", kVariable);
+  check(space != text.npos, "launch", "{} is not of the form 'NAME TOKEN'", kAgentVariable);
   Connection launcher(connect_local(text.substr(0, space)), "the launcher", Handshake::Side::Client,
-                      Secret(text.substr(space + 1), kVariable));
+                      Secret(text.substr(space + 1), kAgentVariable));
   const std::vector<std::string> command(words.begin() + 1, words.end());
   bool asked = false;
   for (;;) {

@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPoll = 200ms;
+constexpr auto kGatheringPoll = 200ms;
 constexpr auto kWord = 15s;  // between two lines about missing nodes
 
 Done ended_by(int number, const std::string& source) {
@@ -42,7 +42,7 @@ std::optional<Done> gather(const GatheringOptions& options, Rendezvous& rendezvo
   while (!roster.complete()) {
     std::vector<pollfd> files{{signals.descriptor(), POLLIN, 0}};
     rendezvous.add_files(files);
-    wait_for(files, kPoll);
+    wait_for(files, kGatheringPoll);
     if (auto end = look_for_signals(rendezvous, signals)) return end;
     if (roster.complete()) break;
     const auto passed = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began);

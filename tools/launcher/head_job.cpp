@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPoll = 200ms;
+constexpr auto kHeadPoll = 200ms;
 constexpr auto kMpirunsEnd = 10s;  // mpirun takes two seconds to end its ranks
 constexpr int kNodeLost = 205;     // mpirun's own for a daemon that was lost
 enum End { kNone, kRanksAsked, kHurried, kMpirunAsked, kMpirunKilled };
@@ -64,7 +64,7 @@ void HeadJob::wait() {
     rendezvous_->add_files(files);
     agents_->add_files(files);
   }
-  wait_for(files, kPoll);
+  wait_for(files, kHeadPoll);
 }
 
 void HeadJob::take_news() {

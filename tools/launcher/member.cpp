@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kPoll = 200ms;
+constexpr auto kMemberPoll = 200ms;
 constexpr auto kAnswer = 10s;  // for node 0's side of the handshake
 constexpr auto kQuiet = 10s;   // of waiting, before it is said and after
 constexpr int kConnectMs = 2000;
@@ -66,7 +66,7 @@ bool Member::find() {
       next_word = Clock::now() + 3 * kQuiet;
     }
     std::vector<pollfd> files{{signals_.descriptor(), POLLIN, 0}};
-    wait_for(files, kPoll);
+    wait_for(files, kMemberPoll);
   }
   say_(
       fmt::format("node {} did not find node 0 within {} s: {}; is it started, and are --master-addr and --master-port "
@@ -108,7 +108,7 @@ std::string Member::try_address(const std::string& address) {
       return "";
     }
     std::vector<pollfd> files{head_->wanted(), {signals_.descriptor(), POLLIN, 0}};
-    wait_for(files, kPoll);
+    wait_for(files, kMemberPoll);
   }
   if (head_->problem() == "it has another secret") {
     status_ = kExitCommandLine;
@@ -126,7 +126,7 @@ std::optional<Done> Member::take_part() {
   for (done = read_messages(); !done && !head_->closed() && !status_; done = read_messages()) {
     std::vector<pollfd> files{head_->wanted(), {signals_.descriptor(), POLLIN, 0}};
     if (daemon_ && !daemon_->ended()) files.push_back({daemon_->errors(), POLLIN, 0});
-    wait_for(files, kPoll);
+    wait_for(files, kMemberPoll);
     head_->pump();
     while (const auto number = signals_.next()) take_signal(*number);
     watch_daemon();

@@ -20,7 +20,7 @@
 namespace lockstep::launcher {
 namespace {
 
-constexpr const char* kVariable = "LOCKSTEP_LAUNCH_SECRET";
+constexpr const char* kSecretVariable = "LOCKSTEP_LAUNCH_SECRET";
 constexpr std::size_t kFewestBytes = 16, kMostBytes = 4096;
 
 std::string_view trimmed(std::string_view text) {
@@ -117,11 +117,11 @@ Secret Secret::from_file(const std::filesystem::path& path) {
 }
 
 std::optional<Secret> Secret::from_environment() {
-  char* value = std::getenv(kVariable);
+  char* value = std::getenv(kSecretVariable);
   if (value == nullptr || *value == '\0') return std::nullopt;
-  std::optional<Secret> secret(std::in_place, value, kVariable);
+  std::optional<Secret> secret(std::in_place, value, kSecretVariable);
   OPENSSL_cleanse(value, std::strlen(value));
-  check_call(::unsetenv(kVariable) == 0, "launch", "{} cannot be unset", kVariable);
+  check_call(::unsetenv(kSecretVariable) == 0, "launch", "{} cannot be unset", kSecretVariable);
   return secret;
 }
 

@@ -5,7 +5,7 @@ namespace lockstep::preflight {
 namespace {
 
 // In the order of telling: what explains other findings comes first.
-const Check* const kTable[] = {
+const Check* const kCheckTable[] = {
     &kFiles, &kProgram,   &kBuild,      &kMpi,          &kLibraries,    &kOptions,         &kArithmetic,
     &kData,  &kHostNames, &kCores,      &kSharedMemory, &kDirectCopies, &kLimits,          &kClocks,
     &kDisk,  &kNames,     &kInterfaces, &kPorts,        &kLinks,        &kMemoryBandwidth,
@@ -13,6 +13,6 @@ const Check* const kTable[] = {
 
 }  // namespace
 
-std::span<const Check* const> all_checks() { return kTable; }
+std::span<const Check* const> all_checks() { return kCheckTable; }
 
 }  // namespace lockstep::preflight

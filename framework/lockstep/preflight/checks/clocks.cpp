@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr double kAlike = 2;  // seconds; a barrier of a busy machine takes its time
 
-json gather(const Subject& subject, Exchange&) {
+json gather_clocks(const Subject& subject, Exchange&) {
   if (!subject.speaks()) return nullptr;
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -28,7 +28,7 @@ double reference(const Facts& facts) {
   return std::ranges::max_element(facts, {}, neighbours)->value.get<double>();
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_clocks(const Facts& facts) {
   std::vector<Finding> findings;
   const double right = reference(facts);
   for (const RankFacts& node : facts) {
@@ -46,6 +46,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kClocks{"clocks", Cost::Cheap, gather, conclude};
+const Check kClocks{"clocks", Cost::Cheap, gather_clocks, conclude_clocks};
 
 }  // namespace lockstep::preflight

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-json gather(const Subject& subject, Exchange&) {
+json gather_cores(const Subject& subject, Exchange&) {
   const host::Cores cores = host::available_cores();
   return {{"threads", subject.threads},
           {"cores", cores.cores},
@@ -40,7 +40,7 @@ std::vector<host::NodePlacement> placements(const Facts& facts) {
   return all;
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_cores(const Facts& facts) {
   std::vector<Finding> findings;
   const std::vector<host::NodePlacement> nodes = placements(facts);
   for (const host::NodePlacement& node : nodes) {
@@ -53,6 +53,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kCores{"cores", Cost::Cheap, gather, conclude};
+const Check kCores{"cores", Cost::Cheap, gather_cores, conclude_cores};
 
 }  // namespace lockstep::preflight

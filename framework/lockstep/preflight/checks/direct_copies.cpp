@@ -21,14 +21,14 @@ int error_of_own_read() {
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof(from) ? 0 : errno;
 }
 
-json gather(const Subject& subject, Exchange&) {
+json gather_direct_copies(const Subject& subject, Exchange&) {
   if (!subject.speaks()) return nullptr;
   int scope = 0;  // no such file: no restriction
   std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
   return {{"scope", scope}, {"error", error_of_own_read()}, {"root", geteuid() == 0}, {"ranks", subject.local_ranks}};
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_direct_copies(const Facts& facts) {
   std::vector<Finding> findings;
   for (const RankFacts& node : facts) {
     const int scope = node.value.at("scope"), error = node.value.at("error"), ranks = node.value.at("ranks");
@@ -54,6 +54,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kDirectCopies{"direct-copies", Cost::Cheap, gather, conclude};
+const Check kDirectCopies{"direct-copies", Cost::Cheap, gather_direct_copies, conclude_direct_copies};
 
 }  // namespace lockstep::preflight

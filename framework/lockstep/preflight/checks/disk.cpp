@@ -11,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kMiB = 1 << 20;
-constexpr double kEnough = 1024, kTooLittle = 16;  // MiB
+constexpr double kDiskMiB = 1 << 20;
+constexpr double kEnoughDisk = 1024, kTooLittle = 16;  // MiB
 
 // The folder, or the one in which it will be made.
 std::filesystem::path existing(std::filesystem::path folder) {
@@ -22,7 +22,7 @@ std::filesystem::path existing(std::filesystem::path folder) {
   return folder.empty() ? "." : folder;
 }
 
-json gather(const Subject& subject, Exchange&) {
+json gather_disk(const Subject& subject, Exchange&) {
   if (!subject.speaks() || subject.output.empty()) return nullptr;
   const std::filesystem::path folder = existing(std::filesystem::absolute(subject.output));
   struct statvfs room {};
@@ -30,10 +30,10 @@ json gather(const Subject& subject, Exchange&) {
   return {{"folder", folder.string()},
           {"writable", access(folder.c_str(), W_OK) == 0},
           {"files", room.f_files > 0 ? static_cast<double>(room.f_favail) : 1e9},
-          {"free", static_cast<double>(room.f_frsize) * static_cast<double>(room.f_bavail) / kMiB}};
+          {"free", static_cast<double>(room.f_frsize) * static_cast<double>(room.f_bavail) / kDiskMiB}};
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_disk(const Facts& facts) {
   std::vector<Finding> findings;
   for (const RankFacts& node : facts) {
     const double free = node.value.at("free");
@@ -44,12 +44,12 @@ std::vector<Finding> conclude(const Facts& facts) {
                           .what = formatted("{} cannot be written to", folder),
                           .where = node.host,
                           .mend = "--output DIR, a folder of yours"});
-    } else if (free < kEnough || node.value.at("files").get<double>() < 64) {
+    } else if (free < kEnoughDisk || node.value.at("files").get<double>() < 64) {
       findings.push_back(
           {.level = free < kTooLittle ? level : Level::Yellow,
            .what = formatted("the file system of {} has {:.0f} MiB and {:.0f} files left for checkpoints "
                              "and logs, expected {:.0f} MiB or more",
-                             folder, free, node.value.at("files").get<double>(), kEnough),
+                             folder, free, node.value.at("files").get<double>(), kEnoughDisk),
            .where = node.host,
            .mend = "--output DIR elsewhere, --keep last:1, or remove files there"});
     }
@@ -60,6 +60,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kDisk{"disk", Cost::Cheap, gather, conclude};
+const Check kDisk{"disk", Cost::Cheap, gather_disk, conclude_disk};
 
 }  // namespace lockstep::preflight

@@ -11,12 +11,12 @@ namespace {
 
 using nlohmann::json;
 
-json gather(const Subject& subject, Exchange&) {
+json gather_files(const Subject& subject, Exchange&) {
   if (!subject.files.named || !subject.speaks()) return nullptr;
   return {{"missing", subject.files.missing}, {"unfit", subject.files.unfit}};
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_files(const Facts& facts) {
   std::map<std::string, std::set<std::string>> missing, unfit;  // by text: hosts
   std::set<std::string> hosts;
   for (const RankFacts& node : facts) {
@@ -38,6 +38,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kFiles{"files", Cost::Cheap, gather, conclude};
+const Check kFiles{"files", Cost::Cheap, gather_files, conclude_files};
 
 }  // namespace lockstep::preflight

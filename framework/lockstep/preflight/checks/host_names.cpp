@@ -9,13 +9,13 @@
 namespace lockstep::preflight {
 namespace {
 
-nlohmann::json gather(const Subject& subject, Exchange&) {
+nlohmann::json gather_host_names(const Subject& subject, Exchange&) {
   if (!subject.speaks()) return nullptr;
   // Domains of one machine have one key.
   return {{"name", subject.host}, {"key", comm::detect_identity("").key}};
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_host_names(const Facts& facts) {
   std::map<std::string, std::set<std::string>> nodes;  // keys by name
   for (const RankFacts& node : facts)
     nodes[node.value.at("name").get<std::string>()].insert(node.value.at("key").get<std::string>());
@@ -35,6 +35,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kHostNames{"host-names", Cost::Cheap, gather, conclude};
+const Check kHostNames{"host-names", Cost::Cheap, gather_host_names, conclude_host_names};
 
 }  // namespace lockstep::preflight

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-json gather(const Subject& subject, Exchange& exchange) {
+json gather_interfaces(const Subject& subject, Exchange& exchange) {
   const std::vector<Peer> peers = find_peers(subject, exchange);
   if (!subject.speaks()) return nullptr;
   json facts{{"setting", subject.network.interface}, {"addresses", json::array()}, {"routes", json::array()}};
@@ -105,7 +105,7 @@ std::vector<Finding> doubled(const std::vector<Node>& nodes) {
   return findings;
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_interfaces(const Facts& facts) {
   if (facts.size() == 1) return {{.what = "1 host, which needs no network"}};
   std::vector<Finding> findings;
   std::vector<Node> nodes;
@@ -133,6 +133,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kInterfaces{"interfaces", Cost::Thorough, gather, conclude};
+const Check kInterfaces{"interfaces", Cost::Thorough, gather_interfaces, conclude_interfaces};
 
 }  // namespace lockstep::preflight

@@ -16,7 +16,7 @@ using nlohmann::json;
 constexpr std::string_view kCompute[] = {"libopenblas", "libblas", "libmkl",    "libdnnl", "libgomp", "libomp",
                                          "libc.",       "libm.",   "libstdc++", "libhdf5", "libhwloc"};
 
-json gather(const Subject&, Exchange&) {
+json gather_libraries(const Subject&, Exchange&) {
   std::string text;
   for (const host::LibraryId& library : host::library_ids()) {
     if (std::ranges::any_of(kCompute, [&](std::string_view name) { return library.name.starts_with(name); }))
@@ -25,13 +25,13 @@ json gather(const Subject&, Exchange&) {
   return text;
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_libraries(const Facts& facts) {
   return same("each shared library (name, build id)", facts, Level::Yellow,
               "install the same packages on all hosts, or results may differ in their last digits");
 }
 
 }  // namespace
 
-const Check kLibraries{"libraries", Cost::Cheap, gather, conclude};
+const Check kLibraries{"libraries", Cost::Cheap, gather_libraries, conclude_libraries};
 
 }  // namespace lockstep::preflight

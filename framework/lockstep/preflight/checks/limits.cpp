@@ -20,7 +20,7 @@ struct Limit {
   const char* mend;
 };
 // Each rank has a connection to every other rank, besides its files.
-const Limit kTable[] = {
+const Limit kLimitTable[] = {
     {"files", RLIMIT_NOFILE, 1, 512, "open files (ulimit -n)", "ulimit -n 65536, or LimitNOFILE= of the service"},
     {"processes", RLIMIT_NPROC, 1, 512, "processes and threads (ulimit -u)", "ulimit -u unlimited"},
     {"addresses", RLIMIT_AS, 1 << 20, 4096, "MiB of address space (ulimit -v)", "ulimit -v unlimited"},
@@ -29,10 +29,10 @@ const Limit kTable[] = {
     {"stack", RLIMIT_STACK, 1 << 20, 1, "MiB of stack (ulimit -s)", "ulimit -s 8192"},
 };
 
-json gather(const Subject& subject, Exchange&) {
+json gather_limits(const Subject& subject, Exchange&) {
   if (!subject.speaks()) return nullptr;
   json limits = json::object();
-  for (const Limit& row : kTable) {
+  for (const Limit& row : kLimitTable) {
     rlimit limit{};
     if (getrlimit(row.resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
       limits[row.name] = static_cast<double>(limit.rlim_cur) / row.unit;
@@ -40,10 +40,10 @@ json gather(const Subject& subject, Exchange&) {
   return limits;
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_limits(const Facts& facts) {
   std::vector<Finding> findings;
   for (const RankFacts& node : facts) {
-    for (const Limit& row : kTable) {
+    for (const Limit& row : kLimitTable) {
       if (!node.value.contains(row.name) || node.value.at(row.name).get<double>() >= row.least) continue;
       findings.push_back({.level = Level::Yellow,
                           .what = formatted("at most {:.0f} {}, expected {:.0f} or more",
@@ -57,6 +57,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kLimits{"limits", Cost::Cheap, gather, conclude};
+const Check kLimits{"limits", Cost::Cheap, gather_limits, conclude_limits};
 
 }  // namespace lockstep::preflight

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kLeast = 50;            // MB/s: half of a cable of 1 Gbit/s
-constexpr double kOutlier = 0.5;         // of the usual bandwidth
+constexpr double kSlowLink = 0.5;        // of the usual bandwidth
 constexpr double kLatencyOutlier = 5;    // times the usual one
 constexpr double kLatencyMatters = 300;  // us
 constexpr std::int64_t kLost = 3;        // retransmissions of one-byte messages: one may be an accident
@@ -28,7 +28,7 @@ int partner(int me, int round, int hosts) {
   return (2 * round - me + 2 * last) % last;
 }
 
-json gather(const Subject& subject, Exchange& exchange) {
+json gather_links(const Subject& subject, Exchange& exchange) {
   const std::vector<Peer> peers = find_peers(subject, exchange);
   const bool takes_part = subject.speaks() && peers.size() > 1;
   const launch::PortRange& ports = subject.network.ports;
@@ -113,7 +113,7 @@ std::vector<const Link*> those(const std::vector<Link>& links, IsBad is_bad) {
   return bad;
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_links(const Facts& facts) {
   const std::vector<Link> links = measured(facts);
   if (facts.size() == 1) return {{.what = "1 host"}};
   if (links.empty()) return {{.what = "not measured: the hosts do not connect"}};
@@ -130,13 +130,13 @@ std::vector<Finding> conclude(const Facts& facts) {
          .mend = "look at the cable and `ip -s link`, or choose another network: LOCKSTEP_INTERFACE"});
   }
   const auto slow = those(
-      links, [&](const Link& link) { return (link.mbs < kOutlier * usual && links.size() > 2) || link.mbs < kLeast; });
+      links, [&](const Link& link) { return (link.mbs < kSlowLink * usual && links.size() > 2) || link.mbs < kLeast; });
   if (!slow.empty() && lossy.empty()) {  // losses explain a low rate
     const Link& worst = **std::ranges::min_element(slow, {}, [](const Link* link) { return link->mbs; });
     findings.push_back(
         {.level = Level::Yellow,
          .what = formatted("{:.3g} MB/s, expected {:.3g} or more{}: 100 MB of gradients take {:.2g} s", worst.mbs,
-                           std::max(kLeast, kOutlier * usual),
+                           std::max(kLeast, kSlowLink * usual),
                            usual > 2 * worst.mbs ? formatted(" (others: {:.3g})", usual) : "", 100 / worst.mbs),
          .where = where(slow, links),
          .mend = "ethtool DEV shows the card's rate; another network: LOCKSTEP_INTERFACE"});
@@ -160,6 +160,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kLinks{"links", Cost::Thorough, gather, conclude};
+const Check kLinks{"links", Cost::Thorough, gather_links, conclude_links};
 
 }  // namespace lockstep::preflight

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 constexpr std::size_t kElements = std::size_t{1} << 22;  // of each of three arrays, per thread
 constexpr int kRepeats = 4;
-constexpr double kOutlier = 0.5;  // of the fastest node
+constexpr double kSlowNode = 0.5;  // of the fastest node
 
 // a = b + 3 c over the elements of one thread, which writes a and reads b and c.
 void triad(std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& c) {
@@ -45,21 +45,21 @@ double measure(int threads) {
   return best;
 }
 
-json gather(const Subject& subject, Exchange& exchange) {
+json gather_memory_bandwidth(const Subject& subject, Exchange& exchange) {
   json rate = nullptr;
   if (subject.speaks()) rate = measure(std::clamp(host::available_cores().physical, 1, 16));
   exchange.allgather("");
   return rate;
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_memory_bandwidth(const Facts& facts) {
   const double best = std::ranges::max_element(facts, {}, [](const RankFacts& node) {
                         return node.value.get<double>();
                       })->value.get<double>();
   std::vector<Finding> findings;
   for (const RankFacts& node : facts) {
     const double rate = node.value.get<double>();
-    if (rate < kOutlier * best)
+    if (rate < kSlowNode * best)
       findings.push_back({.level = Level::Yellow,
                           .what = formatted("memory moves {:.3g} GB/s, on another host {:.3g}", rate, best),
                           .where = node.host,
@@ -70,6 +70,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kMemoryBandwidth{"memory-bandwidth", Cost::Thorough, gather, conclude};
+const Check kMemoryBandwidth{"memory-bandwidth", Cost::Thorough, gather_memory_bandwidth, conclude_memory_bandwidth};
 
 }  // namespace lockstep::preflight

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-json gather(const Subject&, Exchange&) {
+json gather_mpi(const Subject&, Exchange&) {
   std::string version = comm::Environment::library();  // its name and version, then where it was built
   version.resize(std::min(version.size(), version.find(',')));
   std::string build;
@@ -28,7 +28,7 @@ Facts part(const Facts& facts, const char* name) {
   return parts;
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_mpi(const Facts& facts) {
   const char* mend = "install the same MPI package on all hosts: apt-get install openmpi-bin libopenmpi3";
   if (const auto text = difference("the MPI library", part(facts, "version")))
     return {{.level = Level::Red, .what = *text, .mend = mend}};
@@ -39,6 +39,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kMpi{"mpi", Cost::Cheap, gather, conclude};
+const Check kMpi{"mpi", Cost::Cheap, gather_mpi, conclude_mpi};
 
 }  // namespace lockstep::preflight

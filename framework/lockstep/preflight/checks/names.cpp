@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-json gather(const Subject& subject, Exchange&) {
+json gather_names(const Subject& subject, Exchange&) {
   if (!subject.speaks()) return nullptr;
   json facts{{"hosts", subject.network.hosts}, {"own", json::array()}, {"resolved", json::object()}};
   for (const InterfaceAddress& own : interface_addresses()) facts["own"].push_back(own.address);
@@ -23,7 +23,7 @@ std::string entry(const std::string& address, const std::string& name) {
   return formatted("echo '{} {}' >> /etc/hosts", address, name);
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_names(const Facts& facts) {
   std::map<int, std::vector<std::string>> own;  // addresses by node
   for (const RankFacts& node : facts) own[node.node] = node.value.at("own").get<std::vector<std::string>>();
   std::vector<Finding> findings;
@@ -59,6 +59,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kNames{"names", Cost::Thorough, gather, conclude};
+const Check kNames{"names", Cost::Thorough, gather_names, conclude_names};
 
 }  // namespace lockstep::preflight

@@ -16,9 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::milliseconds kLimit{8000};  // three lost packets in a row fit in
-constexpr int kMostPorts = 64;                     // of a range that are looked at, from its beginning
-constexpr std::size_t kMostConnections = 256;      // of a host at a time: a usual limit is 1024 open files
+constexpr std::chrono::milliseconds kConnectLimit{8000};  // three lost packets in a row fit in
+constexpr int kMostPorts = 64;                            // of a range that are looked at, from its beginning
+constexpr std::size_t kMostConnections = 256;             // of a host at a time: a usual limit is 1024 open files
 
 // Without a range MPI listens from 1024 on, and its daemons where the kernel chooses. Of a range, no more ports stay
 // open than all hosts can be connected to.
@@ -62,7 +62,7 @@ json connections(const Subject& subject, const std::vector<Peer>& peers, const s
     const std::size_t end = std::min(first + kMostConnections, targets.size());
     const std::vector<Target> some(targets.begin() + static_cast<std::ptrdiff_t>(first),
                                    targets.begin() + static_cast<std::ptrdiff_t>(end));
-    for (std::string& result : try_to_connect(some, kLimit)) results.push_back(std::move(result));
+    for (std::string& result : try_to_connect(some, kConnectLimit)) results.push_back(std::move(result));
   }
   json failed = json::array();
   for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -73,7 +73,7 @@ json connections(const Subject& subject, const std::vector<Peer>& peers, const s
   return {{"tried", targets.size()}, {"failed", failed}};
 }
 
-json gather(const Subject& subject, Exchange& exchange) {
+json gather_ports(const Subject& subject, Exchange& exchange) {
   const std::vector<Peer> peers = find_peers(subject, exchange);
   json occupied = json::array(), numbers = json::array();
   std::vector<io::FileDescriptor> open;
@@ -114,7 +114,7 @@ std::vector<Finding> occupied_ports(const RankFacts& node) {
   return findings;
 }
 
-std::string text_of(const std::set<int>& ports) {
+std::string list_of(const std::set<int>& ports) {
   return ports.size() == 1 ? formatted("port {}", *ports.begin())
                            : formatted("{} ports of {} to {}", ports.size(), *ports.begin(), *ports.rbegin());
 }
@@ -125,7 +125,7 @@ struct Blocked {
   std::set<int> ports{};
 };
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_ports(const Facts& facts) {
   std::vector<Finding> findings;
   std::map<std::pair<std::string, std::string>, Blocked> blocked;
   std::map<std::string, const RankFacts*> by_name;
@@ -146,7 +146,7 @@ std::vector<Finding> conclude(const Facts& facts) {
     const std::string firewall = target == nullptr ? "" : target->value.at("firewall").get<std::string>();
     findings.push_back(
         {.level = Level::Red,
-         .what = formatted("no connection to {} ({}){}", text_of(entry.ports), reason,
+         .what = formatted("no connection to {} ({}){}", list_of(entry.ports), reason,
                            firewall.empty() ? "" : formatted("; {} has {} at work", host, firewall)),
          .where = formatted("{} to {}", joined(entry.from, ", "), host),
          .mend = target == nullptr ? "" : formatted("on {}: {}", host, target->value.at("mend").get<std::string>())});
@@ -156,6 +156,6 @@ std::vector<Finding> conclude(const Facts& facts) {
 
 }  // namespace
 
-const Check kPorts{"ports", Cost::Thorough, gather, conclude};
+const Check kPorts{"ports", Cost::Thorough, gather_ports, conclude_ports};
 
 }  // namespace lockstep::preflight

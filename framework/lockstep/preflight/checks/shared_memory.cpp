@@ -9,41 +9,41 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kMiB = 1 << 20;
-constexpr double kEnough = 256;   // MiB free: a ResNet-50's weights and gradients
-constexpr double kTooLittle = 8;  // MiB free for each rank: MPI's own segments do not fit
+constexpr double kSharedMiB = 1 << 20;
+constexpr double kEnoughShared = 256;  // MiB free: a ResNet-50's weights and gradients
+constexpr double kTooLittle = 8;       // MiB free for each rank: MPI's own segments do not fit
 
-json gather(const Subject& subject, Exchange&) {
+json gather_shared_memory(const Subject& subject, Exchange&) {
   if (!subject.speaks()) return nullptr;
   struct statvfs room {};
   if (statvfs("/dev/shm", &room) != 0) return {{"ranks", subject.local_ranks}, {"total", 0}, {"free", 0}};
   const double block = static_cast<double>(room.f_frsize);
   return {{"ranks", subject.local_ranks},
-          {"total", block * static_cast<double>(room.f_blocks) / kMiB},
-          {"free", block * static_cast<double>(room.f_bavail) / kMiB}};
+          {"total", block * static_cast<double>(room.f_blocks) / kSharedMiB},
+          {"free", block * static_cast<double>(room.f_bavail) / kSharedMiB}};
 }
 
-std::vector<Finding> conclude(const Facts& facts) {
+std::vector<Finding> conclude_shared_memory(const Facts& facts) {
   std::vector<Finding> findings;
   double least = 1e300;
   for (const RankFacts& node : facts) {
     const double free = node.value.at("free"), total = node.value.at("total");
     const int ranks = node.value.at("ranks");
     least = std::min(least, free);
-    if (free >= kEnough) continue;
+    if (free >= kEnoughShared) continue;
     findings.push_back(
         {.level = free < kTooLittle * ranks ? Level::Red : Level::Yellow,
          .what = formatted("/dev/shm has {:.0f} MiB, {:.0f} of them free, expected {:.0f} or more for {} rank{}", total,
-                           free, kEnough, ranks, ranks == 1 ? "" : "s"),
+                           free, kEnoughShared, ranks, ranks == 1 ? "" : "s"),
          .where = node.host,
-         .mend = total < kEnough ? "mount -o remount,size=50% /dev/shm, or docker run --shm-size=2g"
-                                 : "remove what earlier jobs left: ls -l /dev/shm"});
+         .mend = total < kEnoughShared ? "mount -o remount,size=50% /dev/shm, or docker run --shm-size=2g"
+                                       : "remove what earlier jobs left: ls -l /dev/shm"});
   }
   return or_green(std::move(findings), formatted("{:.0f} MiB free in /dev/shm, at least", least));
 }
 
 }  // namespace
 
-const Check kSharedMemory{"shared-memory", Cost::Cheap, gather, conclude};
+const Check kSharedMemory{"shared-memory", Cost::Cheap, gather_shared_memory, conclude_shared_memory};
 
 }  // namespace lockstep::preflight

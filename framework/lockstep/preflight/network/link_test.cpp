@@ -14,9 +14,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLimit{5000};    // for one answer
-constexpr std::chrono::milliseconds kSending{200};   // of bulk data
-constexpr std::chrono::milliseconds kPinging{4000};  // at most, where answers are lost
+constexpr std::chrono::milliseconds kAnswerLimit{5000};  // for one answer
+constexpr std::chrono::milliseconds kSending{200};       // of bulk data
+constexpr std::chrono::milliseconds kPinging{4000};      // at most, where answers are lost
 constexpr int kPings = 200;
 constexpr char kPing = 'p', kBulk = 'b';
 
@@ -69,7 +69,7 @@ void answer(const io::FileDescriptor& client) {
 }
 
 bool measure_pings(const Target& target, LinkFigures& figures) {
-  const io::FileDescriptor socket = connect_to(target, kLimit);
+  const io::FileDescriptor socket = connect_to(target, kAnswerLimit);
   if (!socket.open()) return false;
   const auto begin = steady_clock::now();
   double least = 1e9;
@@ -85,7 +85,7 @@ bool measure_pings(const Target& target, LinkFigures& figures) {
 }
 
 bool measure_bulk(const Target& target, LinkFigures& figures) {
-  const io::FileDescriptor socket = connect_to(target, kLimit);
+  const io::FileDescriptor socket = connect_to(target, kAnswerLimit);
   if (!socket.open() || !send_all(socket, &kBulk, 1)) return false;
   const std::vector<char> block(1 << 16);
   const auto begin = steady_clock::now();
@@ -118,7 +118,7 @@ void LinkServer::serve(const std::stop_token& stop) {
     const io::FileDescriptor client(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!client.open()) continue;
     try {
-      limit_time(client, kLimit);
+      limit_time(client, kAnswerLimit);
       answer(client);
     } catch (const std::exception&) {  // of this client; it is measured as one that gets no answer
     }

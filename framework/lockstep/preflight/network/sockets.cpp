@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-sockaddr_in address_of(const Target& target) {
+sockaddr_in socket_address_of(const Target& target) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<std::uint16_t>(target.port));
@@ -34,7 +34,7 @@ sockaddr_in address_of(const Target& target) {
 std::pair<io::FileDescriptor, int> begin_connecting(const Target& target) {
   io::FileDescriptor file(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!file.open()) return {std::move(file), errno};
-  const sockaddr_in to = address_of(target);
+  const sockaddr_in to = socket_address_of(target);
   const int error = connect(file.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0 ? 0 : errno;
   return {std::move(file), error == EINPROGRESS ? 0 : error};
 }
