@@ -1,5 +1,5 @@
-// A step of LSTM and GRU layers for table.cpp: the sums of a few rows and of one panel of hidden features are worked
-// out by tiles of product.h, and gates, states or gradients are made of them before the next ones.
+// A step of LSTM and GRU layers for table.cpp: product.h works out the sums of a few rows and one panel of hidden
+// features, and gates, states or gradients are made of these sums before the next ones begin.
 #pragma once
 
 #include "lockstep/kernels/native/levels/gates.h"
@@ -8,7 +8,8 @@
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
-// A register's features of a row, `at` and those behind it, of which `count` are there unless it is kWhole.
+// The hidden features of one register, from `at` on. The row has only the first `count` of them unless kWhole is set;
+// the others are 0 and are not touched in memory.
 template <class T, bool kWhole>
 struct Features {
   using V = typename NativeOf<T>::Type;
