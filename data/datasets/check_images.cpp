@@ -20,7 +20,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "image folder";
+constexpr std::string_view kCheckImagesSite = "image folder";
 constexpr std::size_t kEnd = 64;  // bytes that are read of a file's end
 constexpr int kThreads = 4;
 constexpr std::size_t kNamed = 10;  // damaged files in a message
@@ -92,7 +92,7 @@ Damage of_all_ranks(const comm::Communicator& comm, const Damage& mine) {
 
 std::string image_damage(const std::filesystem::path& file) {
   try {
-    io::FileReader reader(file, std::string(kSite));
+    io::FileReader reader(file, std::string(kCheckImagesSite));
     if (looks_whole(reader)) return "";
     std::vector<std::byte> bytes(reader.size());
     reader.read(bytes);
@@ -137,8 +137,8 @@ void check_image_files(const data::RunData& data, const data::DatasetOptions& op
   const std::string error = formatted(
       "{}; expected whole files: remove these, or --unreadable replace; `lockstep-data check folder` decodes all files",
       text);
-  if (comm != nullptr) throw comm::AgreedError(formatted("[{}] {}", kSite, error));
-  fail(kSite, "{}", error);
+  if (comm != nullptr) throw comm::AgreedError(formatted("[{}] {}", kCheckImagesSite, error));
+  fail(kCheckImagesSite, "{}", error);
 }
 
 }  // namespace lockstep::datasets

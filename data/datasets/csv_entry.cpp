@@ -18,7 +18,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kCsvEntrySite = "options";
 
 using data::DatasetOptions;
 using data::Purpose;
@@ -61,10 +61,10 @@ std::vector<double> input_means(const RunData& data, const DatasetOptions& o) {
 
 // Gives both sets the means in place of what is missing. Throws Error for a column without any number.
 void fill_missing(RunData& data, const std::vector<double>& means, const std::vector<std::string>& columns) {
-  check(means.size() == columns.size(), kSite,
+  check(means.size() == columns.size(), kCsvEntrySite,
         "--missing mean with weights of a run that recorded no means of its columns, expected one of this version");
   for (std::size_t c = 0; c < means.size(); ++c)
-    check(!std::isnan(means[c]), kSite,
+    check(!std::isnan(means[c]), kCsvEntrySite,
           "--missing mean: column '{}' has no number in the training samples, expected at least one; leave it out of "
           "--inputs",
           columns[c]);

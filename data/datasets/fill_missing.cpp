@@ -10,7 +10,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "data";
+constexpr std::string_view kFillSite = "data";
 
 // Calls f(pointer to the first element as its type).
 template <class F>
@@ -19,7 +19,7 @@ auto with_type(DType dtype, std::byte* sample, const F& f) {
 }
 
 void check_type(const data::Field& field) {
-  check(field.dtype == DType::F32 || field.dtype == DType::F64, kSite,
+  check(field.dtype == DType::F32 || field.dtype == DType::F64, kFillSite,
         "missing values of '{}', which is {}, expected f32 or f64", field.name, name_of(field.dtype));
 }
 
@@ -27,7 +27,7 @@ void check_type(const data::Field& field) {
 
 std::vector<double> means_of(const data::Dataset& dataset, std::string_view field) {
   const std::vector<data::Field>& fields = dataset.fields();
-  const std::size_t at = data::find_field(kSite, fields, field);
+  const std::size_t at = data::find_field(kFillSite, fields, field);
   check_type(fields[at]);
   std::vector<std::vector<std::byte>> memory;
   std::vector<std::byte*> out;
@@ -50,12 +50,12 @@ std::vector<double> means_of(const data::Dataset& dataset, std::string_view fiel
 
 FilledDataset::FilledDataset(std::shared_ptr<const data::Dataset> whole, std::string_view field,
                              std::vector<double> values)
-    : DatasetView(std::move(whole), kSite),
-      field_(data::find_field(kSite, fields(), field)),
+    : DatasetView(std::move(whole), kFillSite),
+      field_(data::find_field(kFillSite, fields(), field)),
       dtype_(fields()[field_].dtype),
       values_(std::move(values)) {
   check_type(fields()[field_]);
-  check(std::ssize(values_) == fields()[field_].shape.elements(), kSite,
+  check(std::ssize(values_) == fields()[field_].shape.elements(), kFillSite,
         "{} numbers for the missing values of '{}', expected {}", values_.size(), field,
         fields()[field_].shape.elements());
 }

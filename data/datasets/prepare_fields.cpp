@@ -84,7 +84,8 @@ FieldRecord record_of(const RunData& data, const FieldNames& names, const FieldA
 
 // Takes from the record of the run that made the weights what files without targets do not have.
 void complete_for_prediction(RunData& data, const DatasetOptions& o) {
-  check(is_known(o), kFieldsSite, "predictions of {} need the record of a checkpoint's data, and there is none", o.name);
+  check(is_known(o), kFieldsSite, "predictions of {} need the record of a checkpoint's data, and there is none",
+        o.name);
   const FieldRecord record = FieldRecord::parse(*o.record);
   data.prediction.absent = absent_fields(record, data.shape_of("input"), o.floats);
   data.prediction.classes = record.classes;
