@@ -20,15 +20,6 @@ namespace {
 
 constexpr std::size_t kMostRecord = std::size_t{1} << 30;  // bytes of one record; more is a quote that is not closed
 
-// What one thread makes of some records.
-struct Parsed {
-  std::vector<double> inputs, targets;
-  std::vector<std::string> labels;
-  std::int64_t records = 0;
-  CsvGaps gaps;
-  std::exception_ptr error;
-};
-
 }  // namespace
 
 // Reads one file after the other into a data set.
@@ -67,6 +58,15 @@ class CsvDataset::Reader {
   std::vector<std::string> take_class_texts() { return std::move(texts_); }
 
  private:
+  // What one thread makes of some records.
+  struct Parsed {
+    std::vector<double> inputs, targets;
+    std::vector<std::string> labels;
+    std::int64_t records = 0;
+    CsvGaps gaps;
+    std::exception_ptr error;
+  };
+
   // Appends bytes until the text has `wanted` of them; false: the file has ended.
   static bool fill(data::FileSource& file, std::string& text, std::size_t wanted) {
     std::vector<std::uint8_t> piece(std::min(wanted, std::size_t{1} << 20));
