@@ -10,7 +10,7 @@ namespace lockstep::optim {
 namespace {
 
 constexpr double kNew = 0.1;                     // part of a new loss in the running mean
-constexpr std::size_t kReserved = 1 << 20;        // rows at most: the largest --find-lr-steps
+constexpr std::size_t kReserved = 1 << 20;       // rows at most: the largest --find-lr-steps
 constexpr double kDiverged = 4;                  // times the lowest running mean
 constexpr std::size_t kWidth = 20, kStart = 10;  // parts of the test: half a window of smoothing; the first rows
 
