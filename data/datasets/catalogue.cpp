@@ -2,6 +2,7 @@
 
 #include "data/datasets/cifar.h"
 #include "data/datasets/clusters.h"
+#include "data/datasets/csv_entry.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/field_entries.h"
 #include "data/datasets/image_entries.h"

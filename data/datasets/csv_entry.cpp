@@ -1,4 +1,5 @@
-// The entry of tables: which columns are read, the classes of a label, and what becomes of missing values.
+#include "data/datasets/csv_entry.h"
+
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -7,7 +8,6 @@
 
 #include "data/datasets/csv.h"
 #include "data/datasets/field_checks.h"
-#include "data/datasets/field_entries.h"
 #include "data/datasets/field_options.h"
 #include "data/datasets/field_record.h"
 #include "data/datasets/field_sets.h"

@@ -9,6 +9,5 @@ namespace lockstep::datasets {
 
 data::DatasetEntry hdf5_entry();
 data::DatasetEntry arrays_entry();  // .npy and .npz
-data::DatasetEntry csv_entry();
 
 }  // namespace lockstep::datasets

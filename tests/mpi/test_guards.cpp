@@ -154,6 +154,7 @@ TEST(Memory, DamageAroundAnEvaluationOfAveragesIsFound) {
   for (const bool share : {true, false}) {
     for (const When when :
          {When::Never, When::Before, When::DuringInValues, When::DuringInAverage, When::BeforeAMean}) {
+      if (!share && (when == When::Before || when == When::DuringInValues)) continue;  // as in the average
       Task task = guarded(verifying(OnMismatch::Stop), share);
       task.options.average =
           when == When::BeforeAMean ? optim::AverageOptions{.swa_start = 1} : optim::AverageOptions{.ema = 0.5};
@@ -176,8 +177,10 @@ TEST(Memory, DamageAroundAnEvaluationOfAveragesIsFound) {
       const std::string error = error_of([&] { rig.train(1); });
       if (when == When::Never) {
         EXPECT_EQ(error, "no error");
-      } else {
-        expect_contains(error, formatted("[memory] after update 3: rank {} on ", owner(rig)));
+      } else {  // a mean that took in damage may make two copies differ, and nobody knows which is right: both are
+                // named
+        expect_contains(error, "[memory] after update 3: rank ");
+        expect_contains(error, formatted("rank {} on ", owner(rig)));
       }
     }
   }
