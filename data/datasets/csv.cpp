@@ -35,17 +35,17 @@ std::int64_t class_number(std::string_view text) {
   return text.size() > 1 && (text[0] == '0' || text[0] == '-') ? -1 : value;
 }
 
-// What one thread makes of some records.
-struct Parsed {
-  std::vector<double> inputs, targets;
-  std::vector<std::string> labels;
-  std::exception_ptr error;
-};
-
 }  // namespace
 
 // Reads one file after the other into a data set.
 class CsvDataset::Reader {
+  // What one thread makes of some records.
+  struct Parsed {
+    std::vector<double> inputs, targets;
+    std::vector<std::string> labels;
+    std::exception_ptr error;
+  };
+
  public:
   explicit Reader(CsvDataset& set)
       : set_(set), options_(set.options_), known_(set.options_.classes.begin(), set.options_.classes.end()) {}

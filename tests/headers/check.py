@@ -62,7 +62,8 @@ def main():
         folder = Path(name)
         shared = list(precompiled(folder))
         faults = [f"{header}: {text}" for header in sys.stdin.read().split() if (text := fault(header, shared, folder))]
-    print(*faults, sep="\n", file=sys.stderr)
+    for text in faults:
+        print(text, file=sys.stderr)
     return 1 if faults else 0
 
 
