@@ -113,7 +113,7 @@ void Evaluator::add_batch(const data::Batch& batch, const data::Dataset& dataset
     feed_.fill(plan, batch, rows, 0);
     run_on_rows(batch, rows, [&] { plan.run(); });
     std::vector<double>& sum = sums[static_cast<std::size_t>(shard - shards.begin)];
-    add_sums(plan, prepared_.nominal(), Mode::Eval, part.size(), sum);
+    add_sums(plan, Mode::Eval, part.size(), sum);
     if (!std::isfinite(sum[parallel::kLossSum])) find_bad_sample(batch, rows, dataset);
     pairs.add(plan);
   }

@@ -64,7 +64,7 @@ class StepRunner::ShardHooks : public plan::PlanHooks {
 
 void StepRunner::add_forward(const plan::Plan& plan, std::int64_t samples) {
   if (samples == 0) return;  // the mean of no samples is NaN
-  add_sums(plan, prepared_.nominal(), Mode::Train, samples, engine_->shard_sums());
+  add_sums(plan, Mode::Train, samples, engine_->shard_sums());
   own_.loss_sum += plan.loss() * plan.weight();
   own_.weight += plan.weight();
   own_.samples += samples;

@@ -6,8 +6,7 @@
 
 namespace lockstep::train {
 
-void add_sums(const plan::Plan& plan, const NominalPlan& nominal, Mode mode, std::int64_t samples,
-              std::span<double> sums) {
+void add_sums(const plan::Plan& plan, Mode mode, std::int64_t samples, std::span<double> sums) {
   sums[parallel::kLossSum] += plan.loss() * plan.weight();
   sums[parallel::kWeightSum] += plan.weight();
   sums[parallel::kSampleSum] += static_cast<double>(samples);

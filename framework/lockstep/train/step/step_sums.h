@@ -11,8 +11,7 @@
 namespace lockstep::train {
 
 // `sums` has the sums that ControlSum names, then the sums of metrics of this mode.
-void add_sums(const plan::Plan& plan, const NominalPlan& nominal, Mode mode, std::int64_t samples,
-              std::span<double> sums);
+void add_sums(const plan::Plan& plan, Mode mode, std::int64_t samples, std::span<double> sums);
 void set_totals(std::span<const double> sums, const NominalPlan& nominal, Mode mode, Totals& totals);
 // Sets the results of metrics of pairs from the results of their lists, metric by metric.
 void set_ranked(std::span<const std::vector<double>> lists, const NominalPlan& nominal, Totals& totals);
