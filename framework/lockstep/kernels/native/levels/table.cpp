@@ -1,14 +1,18 @@
 // One level's functions; compiled once per level with LOCKSTEP_LEVEL as the name of its namespace.
+#include "lockstep/kernels/native/levels/attention.h"
+#include "lockstep/kernels/native/levels/attention_memory.h"
 #include "lockstep/kernels/native/levels/batch_norm.h"
 #include "lockstep/kernels/native/levels/convolution.h"
 #include "lockstep/kernels/native/levels/elementwise.h"
 #include "lockstep/kernels/native/levels/fourier.h"
+#include "lockstep/kernels/native/levels/packed_product.h"
 #include "lockstep/kernels/native/levels/peak.h"
 #include "lockstep/kernels/native/levels/pointwise.h"
 #include "lockstep/kernels/native/levels/pool.h"
 #include "lockstep/kernels/native/levels/recurrent.h"
 #include "lockstep/kernels/native/levels/row_norm.h"
 #include "lockstep/kernels/native/levels/spectral.h"
+#include "lockstep/kernels/native/levels/vocabulary.h"
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 
@@ -32,6 +36,11 @@ const NativeKernels kernels{
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
     .recurrent_f32 = Recurrent<float>::table,
     .recurrent_f64 = Recurrent<double>::table,
+    .product_f32 = {.add = packed_product<true>, .set = packed_product<false>},
+    .attention = attention_table,
+    .attention_f32 = AttentionCopies<float>::table,
+    .attention_bf16 = AttentionCopies<Bf16>::table,
+    .vocabulary = {.scan = vocabulary_scan, .slopes = vocabulary_slopes, .copy = vocabulary_copy},
     .fourier_f32 = {.run = Fourier<float>::run, .sum = spectral_sum<float>},
     .fourier_f64 = {.run = Fourier<double>::run, .sum = spectral_sum<double>},
 };
