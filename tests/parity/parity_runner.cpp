@@ -17,6 +17,8 @@
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/trainer.h"
 #include "models/zoo/field_model.h"
+#include "lockstep/ops/cross_entropy.h"
+#include "models/zoo/gpt.h"
 #include "models/zoo/mobilenet.h"
 #include "models/zoo/registry.h"
 #include "tests/parity/operator_model.h"
@@ -72,6 +74,23 @@ std::unique_ptr<models::Classifier> classifier(const json& request) {
   return models::build_model(name, classes, image);
 }
 
+models::GptConfig gpt_config(const json& o) {
+  models::GptConfig c{.vocabulary = o.at("vocabulary"),
+                      .context = o.at("context"),
+                      .layers = o.at("layers"),
+                      .heads = o.at("heads"),
+                      .width = o.at("width"),
+                      .key_heads = o.value("key_heads", std::int64_t{0})};
+  const std::string positions = o.value("positions", "learned");
+  if (positions == "rotary") c.positions = models::GptPositions::Rotary;
+  if (positions == "alibi") c.positions = models::GptPositions::Alibi;
+  if (o.value("norm", "layer") == "rms") c.norm = models::GptNorm::Rms;
+  if (o.value("mlp", "gelu") == "swiglu") c.mlp = models::GptMlp::SwiGlu;
+  c.bias = !o.value("no_bias", false);
+  c.tied = !o.value("untied", false);
+  return c;
+}
+
 // What is run: a model of the zoo or one op, and the function that traces it with its loss.
 struct Subject {
   std::unique_ptr<nn::Module> module;
@@ -85,6 +104,15 @@ Subject make_subject(const json& request, const Tensors& weights) {
     plan::ModelFunction function = [m = model.get()](const plan::Inputs& in) { return (*m)(in); };
     const bool has_output = !model->is_loss();
     return {std::move(model), std::move(function), has_output};
+  }
+  if (request.contains("gpt")) {
+    auto network = std::make_unique<models::Gpt>(gpt_config(request["gpt"]));
+    plan::ModelFunction function = [m = network.get()](const plan::Inputs& in) {
+      const Value logits = m->logits(in["tokens"]);
+      in.graph().observe("output", logits);
+      return plan::Traced{.loss = m->loss(in["tokens"], in["targets"]).loss, .prediction = logits};
+    };
+    return {std::move(network), std::move(function)};
   }
   if (request.contains("field_model")) {
     auto network = field_model(request);
