@@ -20,6 +20,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/graph/parameter.h
   lockstep/graph/type.h
   lockstep/graph/value.h
+  lockstep/ops/attention.h
   lockstep/ops/batch_norm2d.h
   lockstep/ops/cast.h
   lockstep/ops/concat.h
@@ -44,15 +45,19 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/reduced_axes.h
   lockstep/ops/resample.h
   lockstep/ops/reshape.h
+  lockstep/ops/rotary.h
   lockstep/ops/slice.h
   lockstep/ops/row_norm.h
   lockstep/ops/softmax.h
   lockstep/ops/to_floating.h
   lockstep/nn/activations.h
   lockstep/ops/spectral_product.h
+  lockstep/ops/vocabulary_cross_entropy.h
+  lockstep/ops/write_rows.h
   lockstep/losses/classification.h
   lockstep/losses/per_sample.h
   lockstep/losses/regression.h
+  lockstep/nn/attention.h
   lockstep/nn/child.h
   lockstep/nn/embedding.h
   lockstep/nn/init.h

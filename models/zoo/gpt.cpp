@@ -8,13 +8,13 @@
 #include "lockstep/nn/attention.h"
 #include "lockstep/ops/attention.h"
 #include "lockstep/ops/dropout.h"
-#include "lockstep/ops/embedding.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/ops/rotary.h"
 #include "lockstep/ops/row_norm.h"
 #include "lockstep/ops/slice.h"
+#include "lockstep/ops/write_rows.h"
 
 namespace lockstep::models {
 namespace {
@@ -81,25 +81,20 @@ class Attention : public nn::Module {
         c_attn_(this, "c_attn", linear_config(c, c.width, (c.heads + 2 * key_heads(c)) * width())),
         c_proj_(this, "c_proj", linear_config(c, c.width, c.width, residual_deviation(c))) {}
 
-  Value operator()(Value x, bool observed) const {  // (N, T, E) -> (N, T, E)
-    const Value qkv = turned(heads_of(x), {});
-    if (observed) {
-      observe("k", slice(qkv, 2, c_.heads, key_heads(c_)));
-      observe("v", slice(qkv, 2, c_.heads + key_heads(c_), key_heads(c_)));
-    }
-    return joined(self_attention(qkv, c_.heads, options()));
+  Value operator()(Value x) const {  // (N, T, E) -> (N, T, E)
+    return joined(self_attention(turned(heads_of(x), {}), c_.heads, options()));
   }
-
-  // One token (N, 1, E) at position `offset`.
-  Value operator()(Value x, Value offset, Value here, const GptCache& cache) const {
-    const Value qkv = turned(heads_of(x), offset);
+  Value operator()(Value x, const GptPast& past, std::size_t layer) const {
+    const auto& [earlier_k, earlier_v] = past.layers[layer];
+    const Value qkv = turned(heads_of(x), past.offset);
     const std::int64_t keys = key_heads(c_);
     const Value q = slice(qkv, 2, 0, c_.heads);
     const Value k = observe("k", slice(qkv, 2, c_.heads, keys));
     const Value v = observe("v", slice(qkv, 2, c_.heads + keys, keys));
     AttentionOptions o = options();
-    o.offset = offset;
-    return joined(attention(q, where(here, k, cache.k), where(here, v, cache.v), o));
+    o.offset = past.offset;
+    return joined(
+        attention(q, write_rows(earlier_k, k, past.offset), write_rows(earlier_v, v, past.offset), o));
   }
 
  private:
@@ -151,12 +146,12 @@ class Gpt::Block : public nn::Module {
           this, "mlp", nn::SwiGLUConfig{.in = c.width, .hidden = hidden_of(c), .bias = c.bias});
     }
   }
-  Value operator()(Value x, bool observed) const {
+  Value operator()(Value x) const {
     const auto in_block = block(x);
-    return fed(x + attn_(ln_1_(x), observed));
+    return fed(x + attn_(ln_1_(x)));
   }
-  Value operator()(Value x, Value offset, Value here, const GptCache& cache) const {
-    return fed(x + attn_(ln_1_(x), offset, here, cache));
+  Value operator()(Value x, const GptPast& past, std::size_t layer) const {
+    return fed(x + attn_(ln_1_(x), past, layer));
   }
 
  private:
@@ -194,18 +189,18 @@ class Gpt::Transformer : public nn::Module {
   }
   Parameter& table() const { return wte_.weight(); }
 
-  Value operator()(Value tokens, bool observed) const {  // (N, T) -> (N, T, E)
+  Value operator()(Value tokens) const {  // (N, T) -> (N, T, E)
     const std::int64_t steps = tokens.shape()[1];
     Value x = wte_(tokens);
     if (wpe_) x = x + slice(x.graph().parameter(wpe_->weight()), 0, 0, steps);
     x = dropout(x, c_.dropout, path());
-    for (const auto& block : blocks_) x = (*block)(x, observed);
+    for (const auto& block : blocks_) x = (*block)(x);
     return (*ln_f_)(x);
   }
-  Value operator()(Value token, Value offset, Value here, const std::vector<GptCache>& caches) const {
-    Value x = unsqueeze(wte_(token), 1);  // (N, 1, E)
-    if (wpe_) x = x + unsqueeze((*wpe_)(offset), 1);
-    for (std::size_t i = 0; i < blocks_.size(); ++i) x = (*blocks_[i])(x, offset, here, caches[i]);
+  Value operator()(Value tokens, const GptPast& past) const {
+    Value x = wte_(tokens);
+    if (wpe_) x = x + (*wpe_)(past.positions);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) x = (*blocks_[i])(x, past, i);
     return (*ln_f_)(x);
   }
 
@@ -255,26 +250,27 @@ void require_tokens(const GptConfig& c, const Value& tokens) {
 
 VocabularyLoss Gpt::loss(Value tokens, Value targets, double label_smoothing) const {
   require_tokens(config_, tokens);
-  const Value x = (*transformer_)(tokens, false);
+  const Value x = (*transformer_)(tokens);
   return vocabulary_cross_entropy(x, table(x.graph()), {}, targets, {.label_smoothing = label_smoothing});
 }
 
 Value Gpt::logits(Value tokens) const {
   require_tokens(config_, tokens);
-  const Value x = (*transformer_)(tokens, false);
+  const Value x = (*transformer_)(tokens);
   return linear(x, table(x.graph()));
 }
 
 Value Gpt::next_logits(Value tokens) const {
   require_tokens(config_, tokens);
-  const Value x = select((*transformer_)(tokens, true), 1, -1);
+  const Value x = select((*transformer_)(tokens), 1, -1);
   return linear(x, table(x.graph()));
 }
 
-Value Gpt::next_logits(Value token, Value offset, Value here, const std::vector<GptCache>& caches) const {
-  check(std::ssize(caches) == config_.layers, "gpt", "there are caches of {} layers, expected {}", caches.size(),
-        config_.layers);
-  const Value x = select((*transformer_)(token, offset, here, caches), 1, 0);
+Value Gpt::next_logits(Value tokens, const GptPast& past) const {
+  require_tokens(config_, tokens);
+  check(std::ssize(past.layers) == config_.layers, "gpt", "there are keys and values of {} layers, expected {}",
+        past.layers.size(), config_.layers);
+  const Value x = select((*transformer_)(tokens, past), 1, -1);
   return linear(x, table(x.graph()));
 }
 

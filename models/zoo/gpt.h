@@ -37,9 +37,14 @@ struct GptConfig {
   bool tied = true;  // lm_head.weight is transformer.wte.weight
 };
 
-// Keys and values of one layer for the tokens before this one: (N, S, G, D) each.
-struct GptCache {
-  Value k, v;
+// Earlier tokens, in front of tokens (N, T).
+struct GptPast {
+  struct Layer {
+    Value k, v;  // (N, S, G, D) each, where S is the context
+  };
+  Value offset;     // i32 (N): the number of earlier tokens, of which the layers hold keys and values
+  Value positions;  // i32 (N, T): offset, offset + 1, ...
+  std::vector<Layer> layers;
 };
 
 class Gpt final : public nn::Module {
@@ -54,13 +59,11 @@ class Gpt final : public nn::Module {
   // Logits (N, T, vocabulary), of all positions.
   Value logits(Value tokens) const;
 
-  // Logits (N, vocabulary) of the token behind the last one of tokens (N, T). Each layer's keys and values
-  // (N, T, G, D) are observed as "transformer.h.0.attn.k" and ".v" (Graph::observe()).
+  // Logits (N, vocabulary) of the token behind the last one of tokens (N, T).
   Value next_logits(Value tokens) const;
-  // The same for one further token (N) at position `offset`, i32 (N), with the caches of all layers. `here`
-  // (N, S, 1, 1) is 1 at the token's own position and 0 elsewhere. The token's keys and values (N, 1, G, D) are
-  // observed.
-  Value next_logits(Value token, Value offset, Value here, const std::vector<GptCache>& caches) const;
+  // The same behind earlier tokens. Each layer's keys and values of these tokens (N, T, G, D) are observed as
+  // "transformer.h.0.attn.k" and ".v" (Graph::observe()).
+  Value next_logits(Value tokens, const GptPast& past) const;
 
  private:
   class Block;

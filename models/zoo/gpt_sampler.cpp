@@ -52,8 +52,7 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
 
 GptSampler::GptSampler(const Gpt& network)
     : network_(network),
-      predictor_(network, [this](const plan::Inputs& in) { return trace(in); }, {.input = "tokens", .batch = 1}),
-      here_({1, network.config().context, 1, 1}, DType::F32) {
+      predictor_(network, [this](const plan::Inputs& in) { return trace(in); }, {.input = "tokens", .batch = 1}) {
   const GptConfig& c = network.config();
   const std::int64_t heads = c.key_heads > 0 ? c.key_heads : c.heads;
   for (std::int64_t i = 0; i < 2 * c.layers; ++i) {
@@ -62,57 +61,47 @@ GptSampler::GptSampler(const Gpt& network)
   }
 }
 
-// Tokens (1, T) are a start; a token (1) has the caches beside it.
 Value GptSampler::trace(const plan::Inputs& in) const {
-  const Value tokens = in["tokens"];
-  if (tokens.shape().rank() == 2) return network_.next_logits(tokens);
-  std::vector<GptCache> caches;
-  for (std::size_t i = 0; i < caches_.size(); i += 2) caches.push_back({in[cache_name(i)], in[cache_name(i + 1)]});
-  return network_.next_logits(tokens, in["offset"], in["here"], caches);
+  GptPast past{.offset = in["offset"], .positions = in["positions"], .layers = {}};
+  for (std::size_t i = 0; i < caches_.size(); i += 2) past.layers.push_back({in[cache_name(i)], in[cache_name(i + 1)]});
+  return network_.next_logits(in["tokens"], past);
 }
 
-// Puts the keys and values of the last call, of `count` tokens, into the caches.
-void GptSampler::keep(std::int64_t first, std::int64_t count) {
+// Reads tokens behind those that the caches hold, and puts their keys and values into the caches.
+std::span<const float> GptSampler::read(std::span<const std::int32_t> tokens) {
+  const auto count = std::ssize(tokens), before = std::ssize(tokens_);
+  std::vector<std::int32_t> positions(tokens.size());
+  std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(before));
+  const Tensor read = indices(tokens, {1, count}), offset = indices(std::span(positions).first(1), {1}),
+               places = indices(positions, {1, count});
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < caches_.size(); ++i) names.push_back(cache_name(i));
+  std::vector<infer::Predictor::Input> inputs{{"tokens", read}, {"offset", offset}, {"positions", places}};
+  for (std::size_t i = 0; i < caches_.size(); ++i) inputs.push_back({names[i], caches_[i]});
+  logits_ = predictor_.predict(inputs);
   for (std::size_t i = 0; i < caches_.size(); ++i) {
     const Tensor made = predictor_.observed(observed_name(i));
-    const std::size_t row = caches_[i].bytes() / static_cast<std::size_t>(network_.config().context);
-    check(made.bytes() == row * static_cast<std::size_t>(count), kSite, "{} has {} bytes, expected {} for {} tokens",
-          observed_name(i), made.bytes(), row * static_cast<std::size_t>(count), count);
-    std::memcpy(caches_[i].raw() + static_cast<std::size_t>(first) * row, made.raw(), made.bytes());
+    const std::size_t row = made.bytes() / tokens.size();
+    std::memcpy(caches_[i].raw() + static_cast<std::size_t>(before) * row, made.raw(), made.bytes());
   }
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  return logits_.data<float>();
 }
 
 std::span<const float> GptSampler::start(std::span<const std::int32_t> tokens) {
   check(!tokens.empty(), kSite, "there are no tokens to start from, expected at least one");
   const auto most = static_cast<std::size_t>(network_.config().context);
-  if (tokens.size() > most) tokens = tokens.last(most);
-  const auto count = std::ssize(tokens);
-  logits_ = predictor_(indices(tokens, {1, count}));
-  keep(0, count);
-  tokens_.assign(tokens.begin(), tokens.end());
-  return logits_.data<float>();
+  tokens_.clear();
+  return read(tokens.last(std::min(tokens.size(), most)));
 }
 
 std::span<const float> GptSampler::next(std::int32_t token) {
   check(!tokens_.empty(), kSite, "next() is called before start()");
   const auto position = std::ssize(tokens_);
-  if (position == network_.config().context) {
-    std::vector<std::int32_t> half(tokens_.begin() + (position + 1) / 2, tokens_.end());
-    half.push_back(token);
-    return start(half);
-  }
-  const auto at = static_cast<std::int32_t>(position);
-  const Tensor tokens = indices({&token, 1}, {1}), offset = indices({&at, 1}, {1});
-  std::ranges::fill(here_.data<float>(), 0.0f);
-  here_.data<float>()[static_cast<std::size_t>(position)] = 1;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < caches_.size(); ++i) names.push_back(cache_name(i));
-  std::vector<infer::Predictor::Input> inputs{{"tokens", tokens}, {"offset", offset}, {"here", here_}};
-  for (std::size_t i = 0; i < caches_.size(); ++i) inputs.push_back({names[i], caches_[i]});
-  logits_ = predictor_.predict(inputs);
-  keep(position, 1);
-  tokens_.push_back(token);
-  return logits_.data<float>();
+  if (position < network_.config().context) return read({&token, 1});
+  std::vector<std::int32_t> half(tokens_.begin() + (position + 1) / 2, tokens_.end());
+  half.push_back(token);
+  return start(half);
 }
 
 }  // namespace lockstep::models

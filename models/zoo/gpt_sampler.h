@@ -39,13 +39,13 @@ class GptSampler {
 
  private:
   Value trace(const plan::Inputs& in) const;
-  void keep(std::int64_t first, std::int64_t count);
+  std::span<const float> read(std::span<const std::int32_t> tokens);
 
   const Gpt& network_;
   infer::Predictor predictor_;
-  std::vector<std::int32_t> tokens_;  // that the cache holds
+  std::vector<std::int32_t> tokens_;  // that the caches hold
   std::vector<Tensor> caches_;        // keys and values of each layer, (1, context, G, D)
-  Tensor here_, logits_;
+  Tensor logits_;
 };
 
 }  // namespace lockstep::models

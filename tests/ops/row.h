@@ -50,6 +50,7 @@ std::vector<Row> composite_rows();
 std::vector<Row> reduction_rows();
 std::vector<Row> row_norm_rows();
 std::vector<Row> stack_rows();
+std::vector<Row> attention_rows();
 std::vector<Row> all_rows();
 
 }  // namespace lockstep::optest

@@ -21,7 +21,7 @@ std::vector<Row> all_rows() {
   for (const auto part :
        {convolution_rows, pooling_rows, spatial_rows, normalisation_rows, product_rows, elementwise_rows, loss_rows,
         regression_loss_rows, classification_loss_rows, shape_rows, index_rows, composite_rows, reduction_rows,
-        row_norm_rows, stack_rows, recurrent_rows, fourier_rows}) {
+        row_norm_rows, stack_rows, recurrent_rows, fourier_rows, attention_rows}) {
     std::ranges::move(part(), std::back_inserter(rows));
   }
   return rows;
@@ -131,6 +131,8 @@ const std::set<std::string> kExempt{
     "rms_norm_gradient",
     "lstm_gradient",
     "gru_gradient",
+    "attention_gradient",
+    "vocabulary_cross_entropy_gradient",
     "softmax_gradient",        // themselves
     "channel_sum",             // the gradient of a bias
     "fill",                    // a constant
@@ -148,6 +150,7 @@ const std::set<std::string> kExempt{
     "scatter_add",   // gradients, too
     "to_floating",   // of integers: the row where_label of pointwise
     "one_hot",       // of integers: tests/losses/test_losses.cpp
+    "write_rows",    // caches have no gradient: tests/nn/test_attention.cpp
     "normal_noise",  // of no floating operand: tests/kernels/test_elementwise.cpp
 };
 

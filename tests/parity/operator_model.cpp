@@ -14,6 +14,7 @@
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/spectral_product.h"
+#include "tests/parity/attention_model.h"
 #include "tests/parity/shape_model.h"
 #include "tests/parity/spatial_model.h"
 
@@ -33,11 +34,13 @@ bool is_transform(std::string_view op) { return op.find("fft") != std::string_vi
 OperatorModel::OperatorModel(const nlohmann::json& request, std::span<const io::NamedTensor> operands)
     : request_(request) {
   for (const io::NamedTensor& t : operands) {
-    if (t.name.starts_with("bn.") || t.name.starts_with("rnn.")) continue;
+    if (t.name.starts_with("bn.") || t.name.starts_with("rnn.") || t.name.starts_with("layer.")) continue;
     operands_[t.name] = &add(t.name, Parameter{.shape = t.tensor.shape(), .initialize = nn::constant(0)});
   }
   if (is_recurrent(request_.at("op").get<std::string>())) {
     add_recurrent();
+  } else if ((attention_ = make_attention(this, request_))) {
+    return;
   } else if (operands_.contains("x")) {
     norm_ = make_norm(this, request_, operands_.at("x")->shape);
   }
@@ -117,8 +120,10 @@ Value OperatorModel::apply(Graph& graph) const {
   if (is_recurrent(op)) return recurrent(x);
   if (is_transform(op)) return transform(x);
   if (op == "spectral_product") return spectral_product(x, operand(graph, "weight"));
-  const Value y = apply_axis_operator(request_, [&](const std::string& name) { return operand(graph, name); });
-  if (y) return y;
+  const Operand named = [&](const std::string& name) { return operand(graph, name); };
+  for (const Value y : {apply_attention(request_, attention_.get(), named), apply_axis_operator(request_, named)}) {
+    if (y) return y;
+  }
   if (op == "linear") return linear(x, operand(graph, "weight"), operand(graph, "bias"));
   if (is_shape_op(request_)) return apply_shape_op(request_, x, operand(graph, "y"));
   check(is_function_of_one(op), "parity", "there is no op '{}' here", op);

@@ -19,7 +19,7 @@ namespace lockstep::parity {
 class OperatorModel : public nn::Module {
  public:
   // `request` names the op and its options; parameters take names and shapes from `operands`. A norm's own
-  // parameters lie under "bn.", those of a recurrent layer under "rnn.".
+  // parameters lie under "bn.", those of a recurrent layer under "rnn.", those of attention under "layer.".
   OperatorModel(const nlohmann::json& request, std::span<const io::NamedTensor> operands);
   plan::Traced operator()(
       const plan::Inputs& in) const;  // observes "output", which is also the prediction, unless it is a loss
@@ -36,7 +36,7 @@ class OperatorModel : public nn::Module {
   nlohmann::json request_;
   std::map<std::string, Parameter*> operands_;
   std::unique_ptr<Norm> norm_;
-  std::unique_ptr<nn::Module> recurrent_;
+  std::unique_ptr<nn::Module> recurrent_, attention_;
 };
 
 }  // namespace lockstep::parity

@@ -28,22 +28,23 @@ struct AttentionCache {
   Value k, v, offset;
 };
 
+// What a call adds to the layer's options; see AttentionOptions.
+struct AttentionMasks {
+  Value lengths = {}, segments = {};
+};
+
 // x (N, T, embed_dim) -> (N, T, embed_dim), as torch.nn.MultiheadAttention with batch_first. Parameters:
 // in_proj_weight (embed_dim + 2 G D, embed_dim), in_proj_bias, out_proj.weight (embed_dim, embed_dim), out_proj.bias,
 // with D = embed_dim / num_heads: rows of queries, then of keys, then of values.
 class MultiheadAttention : public Module {
  public:
   using Config = MultiheadAttentionConfig;
-  // What a call adds to the layer's options; see AttentionOptions.
-  struct Masks {
-    Value lengths = {}, segments = {};
-  };
   // Throws Error for heads that do not divide embed_dim, or key heads that do not divide heads.
   explicit MultiheadAttention(Config config);
-  Value operator()(Value x) const { return (*this)(x, Masks{}); }
-  Value operator()(Value x, const Masks& masks) const;
+  Value operator()(Value x) const { return (*this)(x, AttentionMasks{}); }
+  Value operator()(Value x, const AttentionMasks& masks) const;
   // Attention of `query` (N, T, embed_dim) to `memory` (N, S, embed_dim), without rotary positions.
-  Value operator()(Value query, Value memory, const Masks& masks = {}) const;
+  Value operator()(Value query, Value memory, const AttentionMasks& masks = {}) const;
   // One step of generation for x (N, T, embed_dim): queries see the cache and themselves. Sets `cache` to the cache
   // with the new keys and values behind those that it holds, of the same S. Positions behind S are an error when the
   // plan runs.
@@ -51,12 +52,16 @@ class MultiheadAttention : public Module {
 
  private:
   std::int64_t width() const { return config_.embed_dim / config_.num_heads; }
-  AttentionOptions options(const Masks& masks) const;
+  AttentionOptions options(const AttentionMasks& masks) const;
+  // Rows [begin, end) of in_proj, applied to x: (N, T, heads, D).
+  Value projected(Value x, std::int64_t begin, std::int64_t end) const;
+  Value turned(Value x, std::int64_t heads, Value offset = {}) const;
   Value joined(Value heads) const;  // through out_proj
 
   MultiheadAttentionConfig config_;
-  Parameter &in_weight_, *in_bias_;
-  Child<Linear> out_proj;
+  Parameter& in_weight_;
+  Parameter* in_bias_;
+  Child<Linear> out_proj_;
 };
 
 // W_down (silu(W_gate x) * W_up x) (Shazeer, "GLU variants improve transformer", 2020, eq. 6). Parameters: those of the
@@ -72,7 +77,7 @@ class SwiGLU : public Module {
   Value operator()(Value x) const;
 
  private:
-  Child<Linear> gate_proj, up_proj, down_proj;
+  Child<Linear> gate_, up_, down_;
 };
 
 }  // namespace lockstep::nn

@@ -8,7 +8,8 @@
 // Ainslie et al., "GQA", 2023). The result is (N, T, H, D), in the type of q. In bf16 scores and sums are f32.
 //
 // Query t stands at position p = offset + t, key s at position s; the offset is S - T where none is given, so that the
-// last query stands at the last key. A query sees a key only where all that is asked for holds:
+// last query stands at the last key. (Where p counts, there are no fewer keys than queries.) A query sees a key only
+// where all that is asked for holds:
 //   causal     s <= p
 //   window w   p - w < s, and s < p + w (Beltagy et al., "Longformer", 2020)
 //   lengths    s < lengths[n]
@@ -31,17 +32,17 @@ struct AttentionOptions {
   // slope 2^(-8 (h + 1) / H); other H take the slopes of the next smaller 2^m, then every other slope of the next
   // larger.
   bool alibi = false;
-  // In training each weight becomes 0 with this probability, in [0, 1), else it is divided by 1 - dropout. The choice is
-  // that of dropout() (ops/dropout.h) on weights (N, H, T, S) at this call site, a module path.
+  // In training each weight becomes 0 with this probability, in [0, 1), else it is divided by 1 - dropout. The choice
+  // is that of dropout() (ops/dropout.h) on weights (N, H, T, S) at this call site, a module path.
   double dropout = 0;
   std::string call_site = {};
   Value lengths = {};   // i32 (N); from 0 to S
   Value segments = {};  // i32 (N, S)
-  Value offset = {};    // i32 (N), at least 0: positions of the first queries, for caches of keys that have room left
+  Value offset = {};    // i32 (N), from 0 to S - T: positions of the first queries, for caches that have room left
 };
 
-// Throws Error where shapes or types do not fit. A length outside 0 to S and a negative offset throw SampleError when
-// the plan runs.
+// Throws Error where shapes or types do not fit. A length or an offset out of its range throws SampleError when the
+// plan runs.
 Value attention(Value q, Value k, Value v, const AttentionOptions& options = {});
 // The same for queries, keys and values in one value (N, T, H + 2 G, D): `heads` heads of queries, then G of keys, then
 // G of values, as one linear layer gives them. It copies nothing, and its gradient is one value too.

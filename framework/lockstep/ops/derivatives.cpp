@@ -11,10 +11,15 @@ constexpr std::string_view kBatchNorm =
 constexpr std::string_view kRecurrent =
     "a recurrent layer can be differentiated once; do without it between the two Values of a gradient()";
 
+constexpr std::string_view kAttention =
+    "attention can be differentiated once; softmax and matmul compose the same any number of times";
+
 constexpr OpDerivatives kTable[] = {
     {"all_reduce_sum", Any},
     {"amax", Any},
     {"amin", Any},
+    {"attention", First},
+    {"attention_gradient", None, kAttention},
     {"average_pool1d", Any},
     {"average_pool1d_gradient", Any},
     {"average_pool2d", Any},
@@ -89,6 +94,7 @@ constexpr OpDerivatives kTable[] = {
     {"rms_norm", Any},
     {"rms_norm_gradient", Any},
     {"roll", Any},
+    {"rotary", Any},
     {"scatter_add", Any},
     {"slice", Any},
     {"softmax", Any},
@@ -97,6 +103,10 @@ constexpr OpDerivatives kTable[] = {
     {"split", Any},
     {"sum", Any},
     {"to_floating", None, "integers have no slope; differentiate by a floating value"},
+    {"vocabulary_cross_entropy", First},
+    {"vocabulary_cross_entropy_gradient", None,
+     "vocabulary_cross_entropy can be differentiated once; the log of a softmax any number of times"},
+    {"write_rows", None, "rows are written to caches, in generation; concat has a gradient"},
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace lockstep {
 
 struct RotaryOptions {
-  double base = 10000;     // pair i of d / 2 turns by base^(-2 i / d) per position
-  std::int64_t width = 0;  // d: the first elements of each head that are turned, even; 0: all D
-  std::int64_t heads = 0;  // the first heads that are turned; 0: all. Of packed q, k, v (self_attention): H + G
+  double base = 10000;        // pair i of d / 2 turns by base^(-2 i / d) per position
+  std::int64_t width = 0;     // d: the first elements of each head that are turned, even; 0: all D
+  std::int64_t heads = 0;     // the first heads that are turned; 0: all. Of packed q, k, v (self_attention): H + G
   bool neighbours = false;    // pairs are (2 i, 2 i + 1), as in the paper; else (i, i + d / 2), as in Llama's weights
   double scale = 1;           // of positions: below 1 for longer contexts (Chen et al., "Position interpolation", 2023)
   std::int64_t position = 0;  // of the first element along T

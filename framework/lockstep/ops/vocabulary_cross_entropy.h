@@ -14,15 +14,15 @@ struct VocabularyCrossEntropyOptions {
 
 struct VocabularyLoss {
   Loss loss;      // the mean over positions, with the sum of their weights
-  Value correct;  // f64 scalar: positions that count and whose target has the largest logit; of equal ones the first
+  Value correct;  // f64 scalar: positions of some weight whose target has the largest logit; of equal ones the first
   Value each;     // the losses of positions, in the shape of the targets; 0 where the index is the ignored one. A
                   // value to look at: it has no gradient
 };
 
 // x (..., E), table (V, E), bias (V) or empty, targets i32 (...). The table may be an embedding's weight that is used
 // twice (tied weights). Weights as in cross_entropy(): sample (first dimension), mask broadcasts to the targets. In a
-// graph with bf16 products x and table are read in bf16; sums are f32. Throws Error where shapes or types do not fit; an
-// index outside the vocabulary that is not the ignored one throws SampleError when the plan runs.
+// graph with bf16 products x is bf16; the table, logits and sums are f32. Throws Error where shapes or types do not
+// fit; an index outside the vocabulary that is not the ignored one throws SampleError when the plan runs.
 VocabularyLoss vocabulary_cross_entropy(Value x, Value table, Value bias, Value targets,
                                         const VocabularyCrossEntropyOptions& options = {},
                                         const LossWeights& weights = {});
@@ -30,6 +30,7 @@ VocabularyLoss vocabulary_cross_entropy(Value x, Value table, Value bias, Value 
 struct VocabularyAttributes {
   VocabularyCrossEntropyOptions options;
   bool bias = false, weights = false;  // whether there are these inputs
+  std::int64_t per_sample = 1;         // positions of a sample, for errors
 };
 
 // (x (M, E), table (V, E), targets (M), [bias (V)], [weights (M)])

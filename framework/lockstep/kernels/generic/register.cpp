@@ -9,15 +9,16 @@ namespace lockstep::kernels {
 namespace {
 
 // Kernels that only move values take bf16 as it is; the other kernels leave bf16 to the plan, which converts to f32.
-constexpr std::array<std::string_view, 9> kTakeBf16{"reorder",
-                                                    "cast",
-                                                    "resample",
-                                                    "max_pool1d",
-                                                    "max_pool1d_gradient",
-                                                    "max_pool2d",
-                                                    "max_pool2d_gradient",
-                                                    "max_pool3d",
-                                                    "max_pool3d_gradient"};
+constexpr std::array<std::string_view, 10> kTakeBf16{"reorder",
+                                                     "cast",
+                                                     "resample",
+                                                     "max_pool1d",
+                                                     "max_pool1d_gradient",
+                                                     "max_pool2d",
+                                                     "max_pool2d_gradient",
+                                                     "max_pool3d",
+                                                     "max_pool3d_gradient",
+                                                     "rotary"};
 
 KernelFactory without_bf16(KernelFactory factory) {
   return [factory = std::move(factory)](const KernelRequest& request, std::span<const Layout> offered) {
@@ -32,9 +33,9 @@ void register_generic_kernels(KernelRegistry& registry) {
   using namespace generic;
   for (const auto part :
        {elementwise_rows, product_rows, matmul_rows, reduction_rows, row_norm_rows, image_rows, spatial_rows, loss_rows,
-        synchronised_rows, shape_sum_rows, index_sum_rows, recurrent_rows, fourier_rows})
+        synchronised_rows, shape_sum_rows, index_sum_rows, recurrent_rows, fourier_rows, attention_rows})
     registry.add("generic", part(), without_bf16);
-  for (const auto part : {shape_rows, index_rows}) registry.add("generic", part());
+  for (const auto part : {shape_rows, index_rows, cache_rows}) registry.add("generic", part());
 }
 
 }  // namespace lockstep::kernels

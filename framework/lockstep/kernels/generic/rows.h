@@ -34,5 +34,7 @@ std::vector<KernelRow> shape_rows();
 std::vector<KernelRow> index_rows();
 std::vector<KernelRow> recurrent_rows();
 std::vector<KernelRow> fourier_rows();
+std::vector<KernelRow> attention_rows();
+std::vector<KernelRow> cache_rows();  // of every type
 
 }  // namespace lockstep::kernels::generic

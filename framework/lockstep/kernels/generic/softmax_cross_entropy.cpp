@@ -1,36 +1,13 @@
 #include "lockstep/kernels/generic/softmax_cross_entropy.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/cross_entropy_blocks.h"
 #include "lockstep/kernels/generic/reduce.h"
 
 namespace lockstep::kernels::generic {
 
 namespace {
-
-constexpr std::int32_t kUsualIgnored = -100;  // needs no mention in an error
-
-struct Extent {
-  std::int64_t samples, positions;
-};
-
-// Checked before any parallel loop, as an exception must not leave such a loop.
-void check_targets(Extent size, std::int64_t c, const std::int32_t* targets, std::optional<std::int32_t> ignored,
-                   const TargetSource& source) {
-  for (std::int64_t i = 0; i < size.samples * size.positions; ++i) {
-    if ((targets[i] >= 0 && targets[i] < c) || targets[i] == ignored) continue;
-    const std::string path = source.path.empty() ? "" : source.path + ": ";
-    const std::string what = source.field.empty() ? "the target" : fmt::format("'{}'", source.field);
-    const std::string at = size.positions == 1 ? "" : fmt::format(" at position {}", i % size.positions);
-    const std::string other = !ignored || *ignored == kUsualIgnored ? "" : fmt::format(" or {}", *ignored);
-    throw SampleError(fmt::format("[{}] {}{} of ", source.op, path, what), i / size.positions,
-                      fmt::format(" is {}{}, expected a class from 0 to {}{}", targets[i], at, c - 1, other));
-  }
-}
 
 template <class T>
 double weight_sum(std::int64_t c, const T* weights) {

@@ -6,15 +6,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <type_traits>
 
-namespace lockstep::kernels::generic {
+#include "lockstep/kernels/common/targets.h"
 
-// The origin of the targets, for the SampleError about a target outside [0, classes).
-struct TargetSource {
-  std::string op = "cross_entropy", path = "", field = "";  // path: the node's module path; field: of the batch
-};
+namespace lockstep::kernels::generic {
 
 struct CrossEntropyOptions {
   std::int64_t samples = 0, classes = 0;

@@ -1,5 +1,5 @@
 // The table of our own vectorised kernels: batch norm with its epilogues, layer and RMS norm, the pointwise algebra,
-// casts, max pooling and small convolutions.
+// attention, casts, max pooling and small convolutions.
 #include <fmt/format.h>
 
 #include "lockstep/kernels/native/convolution.h"
@@ -128,6 +128,7 @@ void register_native_kernels(KernelRegistry& registry) {
   registry.add("native", batch_norm_rows(), named_by_level);
   registry.add("native", row_norm_rows(), named_by_level);
   registry.add("native", pointwise_rows(), named_by_level);
+  registry.add("native", attention_rows(), named_by_level);
   registry.add("native",
                {
                    kernel_row<ConvolutionOp>("conv1d", convolution),

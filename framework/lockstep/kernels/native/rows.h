@@ -27,5 +27,6 @@ const T* input_if(bool there, const Arguments& a, std::size_t i) {
 std::vector<KernelRow> batch_norm_rows();
 std::vector<KernelRow> row_norm_rows();
 std::vector<KernelRow> pointwise_rows();  // f64, too
+std::vector<KernelRow> attention_rows();
 
 }  // namespace lockstep::kernels::native

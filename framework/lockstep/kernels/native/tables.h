@@ -173,6 +173,96 @@ struct ProductTable {
     std::int64_t c_stride;
   };
   void (*add)(const Rows&);
+  void (*set)(const Rows&);  // c = a b
+};
+
+// Attention of kPanel queries at a time, which are the lanes of every array [rows][kPanel]; rows are keys or elements
+// of a head. T is float or Bf16.
+template <class T>
+struct AttentionMemory {
+  // to[c * to_stride + r] = scale * from[r * from_stride + c] for r < rows <= kPanel, and 0 for the lanes behind them.
+  struct In {
+    std::int64_t rows, columns;
+    const T* from;
+    std::int64_t from_stride;
+    float scale;
+    float* to;
+    std::int64_t to_stride;
+  };
+  // to[r * to_stride + c] = factors[r] * from[c][r] for r < rows.
+  struct Out {
+    std::int64_t rows, columns;
+    const float *from, *factors;
+    T* to;
+    std::int64_t to_stride;
+  };
+  void (*transpose_in)(const In&);
+  void (*transpose_out)(const Out&);
+  // to = scale * from by rows, in f32; the columns up to the next multiple of kPanel are 0. Panels: those of columns
+  // lie behind each other, [columns / kPanel][rows][kPanel], and to_stride is not read.
+  void (*copy_in)(const In&);
+  void (*copy_panels)(const In&);
+  // to[r * to_stride + c] = from[r * from_stride + c].
+  void (*copy_out)(std::int64_t rows, std::int64_t columns, const float* from, std::int64_t from_stride, T* to,
+                   std::int64_t to_stride);
+};
+
+struct AttentionTable {
+  // Scores x [keys][kPanel] of the keys from position first_key on, of queries from position first_query on.
+  struct Bias {
+    std::int64_t keys, first_key, first_query;
+    float* x;
+    bool causal;
+    std::int64_t window;                                // 0: none
+    float slope;                                        // 0: none
+    const std::int32_t *key_segments, *query_segments;  // [keys], [kPanel]; null: none
+  };
+  // The running maximum of the scores, and the sum of exp(score - maximum), of each query.
+  struct Softmax {
+    std::int64_t keys;
+    float* x;                   // becomes exp(x - maximum)
+    float *top, *sum, *factor;  // [kPanel]; factor: what earlier sums and results are multiplied with
+  };
+  // Weights 0 or times `kept`, as ops/dropout.h draws them. The weight of row k, lane l is element first + l stride +
+  // k.
+  struct Drop {
+    std::int64_t keys;
+    std::uint64_t key, high, first, stride;
+    std::uint32_t threshold;  // random numbers of 24 bits below it drop
+    float kept;
+    const float* x;
+    float* y;      // becomes x with dropout; may be x
+    float* other;  // null, or becomes itself with dropout
+  };
+  void (*bias)(const Bias&);  // adds slope |p - s|, and -infinity where a query does not see a key
+  void (*softmax)(const Softmax&);
+  void (*weights)(std::int64_t keys, float* x, const float* log_sums);  // x = exp(x - log_sums)
+  void (*drop)(const Drop&);
+  void (*slopes)(std::int64_t keys, const float* p, const float* delta, float* x);  // x = p (x - delta)
+  void (*multiply)(std::int64_t rows, const float* factors, float* x);              // x *= factors
+  void (*dots)(std::int64_t rows, const float* a, const float* b, float* y);        // y = sum over rows of a b
+};
+
+// Logits x [words][kPanel] of kPanel positions, the lanes, for words from first_word on.
+struct VocabularyTable {
+  struct Scan {
+    std::int64_t words, first_word;
+    float* x;           // has the bias added
+    const float* bias;  // [words], or null
+    float *best, *sum;  // [kPanel]: the largest logit so far; the sum of these logits
+    std::int32_t* best_word;
+  };
+  // x = factor (exp(x + bias - log_sum) - spread).
+  struct Slopes {
+    std::int64_t words;
+    float* x;
+    const float *bias, *log_sums, *factors;  // bias [words] or null; [kPanel]
+    float spread;
+  };
+  void (*scan)(const Scan&);
+  void (*slopes)(const Slopes&);
+  // to[r * to_stride + lane] = x[r][lane].
+  void (*copy)(std::int64_t words, const float* x, float* to, std::int64_t to_stride);
 };
 
 // One axis of a discrete Fourier transform, on lines. Line l = (o, i) with i < inner: its elements, numbers or complex

@@ -27,7 +27,7 @@ LOCKSTEP_INLINE NativeF64 broadcast_native(const double* p) { return NativeF64{}
 LOCKSTEP_INLINE void keep_in_register(NativeF64&) {}
 #endif
 
-template <class T, int Rows>
+template <class T, bool Add, int Rows>
 [[gnu::noinline]] void product_tile(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b, T* c,
                                     std::int64_t c_stride) {
   using V = typename NativeOf<T>::Type;
@@ -36,7 +36,7 @@ template <class T, int Rows>
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
 #pragma GCC unroll 2
-    for (int t = 0; t < kProductTile; ++t) sums[r][t] = load_native(c + r * c_stride + t * kWidth);
+    for (int t = 0; t < kProductTile; ++t) sums[r][t] = Add ? load_native(c + r * c_stride + t * kWidth) : V{};
   }
   for (std::int64_t k = 0; k < depth; ++k, b += kPanel) {
     V column[kProductTile];
@@ -57,8 +57,8 @@ template <class T, int Rows>
   }
 }
 
-template <class T>
-void add_product(const typename ProductTable<T>::Rows& p) {
+template <class T, bool Add>
+void packed_product(const typename ProductTable<T>::Rows& p) {
   constexpr int kColumns = kProductTile * static_cast<int>(sizeof(typename NativeOf<T>::Type) / sizeof(T));
   static_assert(kPanel % kColumns == 0);
   for (std::int64_t panel = 0; panel < p.panels; ++panel) {
@@ -66,7 +66,7 @@ void add_product(const typename ProductTable<T>::Rows& p) {
     in_blocks<kMostRows>(p.rows, [&p, panel, b](std::int64_t row, auto rows) {
       T* c = p.c + row * p.c_stride + panel * kPanel;
       for (int at = 0; at < kPanel; at += kColumns)
-        product_tile<T, rows.value>(p.depth, p.a + row * p.a_stride, p.a_stride, b + at, c + at, p.c_stride);
+        product_tile<T, Add, rows.value>(p.depth, p.a + row * p.a_stride, p.a_stride, b + at, c + at, p.c_stride);
     });
   }
 }

@@ -1,4 +1,6 @@
 // One level's functions; compiled once per level with LOCKSTEP_LEVEL as the name of its namespace.
+#include "lockstep/kernels/native/levels/attention.h"
+#include "lockstep/kernels/native/levels/attention_memory.h"
 #include "lockstep/kernels/native/levels/batch_norm.h"
 #include "lockstep/kernels/native/levels/convolution.h"
 #include "lockstep/kernels/native/levels/elementwise.h"
@@ -9,6 +11,7 @@
 #include "lockstep/kernels/native/levels/product.h"
 #include "lockstep/kernels/native/levels/row_norm.h"
 #include "lockstep/kernels/native/levels/spectral.h"
+#include "lockstep/kernels/native/levels/vocabulary.h"
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 
@@ -30,8 +33,12 @@ const NativeKernels kernels{
     .max_pool_f32 = MaxPool<float>::table,
     .max_pool_bf16 = MaxPool<Bf16>::table,
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
-    .product_f32 = {.add = add_product<float>},
-    .product_f64 = {.add = add_product<double>},
+    .product_f32 = {.add = packed_product<float, true>, .set = packed_product<float, false>},
+    .product_f64 = {.add = packed_product<double, true>, .set = packed_product<double, false>},
+    .attention = attention_table,
+    .attention_f32 = AttentionCopies<float>::table,
+    .attention_bf16 = AttentionCopies<Bf16>::table,
+    .vocabulary = {.scan = vocabulary_scan, .slopes = vocabulary_slopes, .copy = vocabulary_copy},
     .fourier_f32 = {.run = Fourier<float>::run, .sum = spectral_sum<float>},
     .fourier_f64 = {.run = Fourier<double>::run, .sum = spectral_sum<double>},
 };
