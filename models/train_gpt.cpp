@@ -66,16 +66,14 @@ plan::Traced trace(const models::Gpt& network, const Task& task, const plan::Inp
 
 train::Options defaults() {
   // Those of GPT-3 (Brown et al., "Language models are few-shot learners", 2020, appendix B), with a rate for small
-  // models. Embeddings, like biases and norms, do not decay.
+  // models.
   return {.dataset = {.name = "corpus"},
           .epochs = 4,
           .batch_size = 16,
           .optimizer = {.rule = optim::Rule::AdamW, .adam = {.beta2 = 0.95}},
           .rate = {.peak = 1e-3, .warmup_epochs = 0.5},
           .trainer = {.update = {.weight_decay = 0.1,
-                                 .decay_biases_and_norms = false,
-                                 .groups = {{.pattern = "transformer.wte.*", .weight_decay = 0},
-                                            {.pattern = "transformer.wpe.*", .weight_decay = 0}}},
+                                 .decay_biases_and_norms = false},
                       .clip_norm = 1}};
 }
 
@@ -87,6 +85,12 @@ int main(int argc, char** argv) {
   train::Program program("train_gpt", "Trains a GPT on text.", defaults(), entries);
   models::for_each_option(options, [&](const char* name, auto& value, const char* text) {
     program.option(name, value, text);
+  });
+  bool decay_embeddings = false;
+  program.option("decay-embeddings", decay_embeddings, "embeddings have weight decay, as nanoGPT's");
+  program.check([&] {
+    if (!decay_embeddings)
+      program.options().trainer.update.groups = {{.pattern = "transformer.w?e.weight", .weight_decay = 0}};
   });
   return program.run(argc, argv, [&](train::Session& session) {
     const auto tokenizer = comm::collectively(session.comm(), [&] {

@@ -148,7 +148,7 @@ TEST(FieldModels, ShapesThatTheyCannotTakeAreNamed) {
             "[lstm] dropout 1 and weight 1 of the divergence, expected a number in [0, 1) and at least 0");
   EXPECT_EQ(message("unets", {.input = {8, 3}, .output = {3}}),
             "[models] there is no model 'unets' for fields, expected one of mlp, cnn, resnet, autoencoder, vae, unet, "
-            "fno, cosmoflow, lstm, gru, tcn");
+            "fno, cosmoflow, lstm, gru, tcn, encoder");
 }
 
 TEST(CosmoFlow, HasTheSizeOfTheReference) {

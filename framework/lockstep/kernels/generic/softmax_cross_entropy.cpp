@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lockstep/core/error.h"
 #include "lockstep/kernels/generic/cross_entropy_blocks.h"
 #include "lockstep/kernels/generic/reduce.h"
 

@@ -344,6 +344,10 @@ struct NativeKernels {
   native::PeakTable peak;
   native::ProductTable<float> product_f32;
   native::ProductTable<double> product_f64;
+  native::AttentionTable attention;
+  native::AttentionMemory<float> attention_f32;
+  native::AttentionMemory<native::Bf16> attention_bf16;
+  native::VocabularyTable vocabulary;
   native::FourierTable<float> fourier_f32;
   native::FourierTable<double> fourier_f64;
 };
