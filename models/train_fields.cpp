@@ -71,7 +71,8 @@ int main(int argc, char** argv) {
   program.option("depth", config.depth, "layers of the model, or levels of resolution; 0: the model's own");
   program.option("modes", config.modes, "frequencies per axis that a Fourier layer keeps; 0: the model's own");
   program.option("latent", config.latent, "numbers in the middle of --model vae; 0: the model's own");
-  program.option("dropout", config.dropout, "probability of dropout in cosmoflow, lstm, gru (between layers), tcn and encoder");
+  program.option("dropout", config.dropout,
+                 "probability of dropout in cosmoflow, lstm, gru (between layers), tcn and encoder");
   program.option("kl-weight", config.kl_weight, "of the divergence in the loss of --model vae");
   program.option("loss", task.loss,
                  "of numbers: mse, l1, huber, relative-l2 (of each sample: |prediction - target| / |target|), "

@@ -22,8 +22,8 @@ using namespace lockstep;
 namespace {
 
 // A metric of the sum of the losses over all positions, in nats, and of another sum.
-Metric of_loss(std::string name, const Loss& loss, Value other, double (*finish)(double nats, double other, double fact),
-               double fact = 0) {
+Metric of_loss(std::string name, const Loss& loss, Value other,
+               double (*finish)(double nats, double other, double fact), double fact = 0) {
   Metric metric{.rule = {.name = std::move(name), .better = Better::Lower}};
   const Value weight = cast(loss.weight, DType::F64);
   metric.sums = {cast(loss.mean, DType::F64) * weight, other ? other : weight};
@@ -34,8 +34,8 @@ Metric of_loss(std::string name, const Loss& loss, Value other, double (*finish)
 }
 
 struct Task {
-  double label_smoothing = 0;      // in training
-  bool predicts = false;           // the logits of the token behind each sample
+  double label_smoothing = 0;       // in training
+  bool predicts = false;            // the logits of the token behind each sample
   std::optional<double> entropy{};  // the least mean loss, if it is known
 };
 
@@ -48,10 +48,10 @@ plan::Traced trace(const models::Gpt& network, const Task& task, const plan::Inp
   const auto ratio = [](double nats, double positions, double) { return std::exp(nats / positions); };
   traced.metrics.push_back(of_loss("perplexity", found.loss, {}, ratio));
   const Value bytes = sum(to_floating(in["bytes"], DType::F64));
-  traced.metrics.push_back(of_loss("bits_per_byte", found.loss, bytes, [](double nats, double count, double) {
-    return nats / std::numbers::ln2 / count;
-  }));
-  Metric accuracy = of_loss("accuracy", found.loss, {}, [](double right, double count, double) { return right / count; });
+  traced.metrics.push_back(of_loss("bits_per_byte", found.loss, bytes,
+                                   [](double nats, double count, double) { return nats / std::numbers::ln2 / count; }));
+  Metric accuracy =
+      of_loss("accuracy", found.loss, {}, [](double right, double count, double) { return right / count; });
   accuracy.sums[0] = found.correct;
   accuracy.rule.better = Better::Higher;
   accuracy.rule.form = MetricForm::Percent;
@@ -72,9 +72,7 @@ train::Options defaults() {
           .batch_size = 16,
           .optimizer = {.rule = optim::Rule::AdamW, .adam = {.beta2 = 0.95}},
           .rate = {.peak = 1e-3, .warmup_epochs = 0.5},
-          .trainer = {.update = {.weight_decay = 0.1,
-                                 .decay_biases_and_norms = false},
-                      .clip_norm = 1}};
+          .trainer = {.update = {.weight_decay = 0.1, .decay_biases_and_norms = false}, .clip_norm = 1}};
 }
 
 }  // namespace
@@ -83,9 +81,8 @@ int main(int argc, char** argv) {
   models::GptOptions options;
   const std::vector<data::DatasetEntry> entries = datasets::text_entries(options.text);
   train::Program program("train_gpt", "Trains a GPT on text.", defaults(), entries);
-  models::for_each_option(options, [&](const char* name, auto& value, const char* text) {
-    program.option(name, value, text);
-  });
+  models::for_each_option(options,
+                          [&](const char* name, auto& value, const char* text) { program.option(name, value, text); });
   bool decay_embeddings = false;
   program.option("decay-embeddings", decay_embeddings, "embeddings have weight decay, as nanoGPT's");
   program.check([&] {
@@ -93,16 +90,14 @@ int main(int argc, char** argv) {
       program.options().trainer.update.groups = {{.pattern = "transformer.w?e.weight", .weight_decay = 0}};
   });
   return program.run(argc, argv, [&](train::Session& session) {
-    const auto tokenizer = comm::collectively(session.comm(), [&] {
-      return datasets::open_tokenizer(options.text.vocabulary);
-    });
+    const auto tokenizer =
+        comm::collectively(session.comm(), [&] { return datasets::open_tokenizer(options.text.vocabulary); });
     const models::Gpt network(options.config(tokenizer->size()));
     Task task{.label_smoothing = session.options().label_smoothing,
               .predicts = session.options().purpose() == data::Purpose::Predict};
     if (session.options().dataset.name == "corpus")
       task.entropy = datasets::corpus_source().entropy_from_start(options.text.context);
-    train::Trainer& trainer =
-        session.build(network, [&](const plan::Inputs& in) { return trace(network, task, in); });
+    train::Trainer& trainer = session.build(network, [&](const plan::Inputs& in) { return trace(network, task, in); });
 
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) {

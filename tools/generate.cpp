@@ -49,7 +49,8 @@ void take(const nlohmann::json& options, const std::string& name, T& value, cons
   try {
     if constexpr (std::is_enum_v<T>) {
       const auto text = found->template get<std::string>();
-      check(train::Choice(&value).set(text), kSite, "{}: its option '{}' is '{}', which is not known", file, name, text);
+      check(train::Choice(&value).set(text), kSite, "{}: its option '{}' is '{}', which is not known", file, name,
+            text);
     } else {
       value = found->template get<T>();
     }
@@ -110,7 +111,8 @@ void add_generate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "Write text with a checkpoint of train_gpt");
   command->footer(kGenerateHelp);
   auto o = std::make_shared<GenerateOptions>();
-  command->add_option("weights", o->named, "A checkpoint, or the folder of a run, whose newest whole checkpoint is taken")
+  command
+      ->add_option("weights", o->named, "A checkpoint, or the folder of a run, whose newest whole checkpoint is taken")
       ->required()
       ->type_name("CHECKPOINT|RUN");
   command->add_option("--prompt", o->prompt, "The beginning of the text")->type_name("TEXT");

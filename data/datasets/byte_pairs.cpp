@@ -36,8 +36,8 @@ const BytePairs::Merge* BytePairs::merge_of(std::int32_t left, std::int32_t righ
   return found == merges_.end() ? nullptr : &found->second;
 }
 
-// A list of neighbours, and a queue of the pairs that can be joined; a pair in the queue whose tokens have changed since
-// is passed over.
+// A list of neighbours, and a queue of the pairs that can be joined; a pair in the queue whose tokens have changed
+// since is passed over.
 void BytePairs::encode_piece(std::string_view piece, std::vector<std::int32_t>& tokens) const {
   struct Part {
     std::int32_t token;
@@ -54,8 +54,8 @@ void BytePairs::encode_piece(std::string_view piece, std::vector<std::int32_t>& 
   };
   const auto size = std::ssize(piece);
   for (std::ptrdiff_t i = 0; i < size; ++i)
-    parts.push_back({of_byte_[static_cast<unsigned char>(piece[static_cast<std::size_t>(i)])], i - 1,
-                     i + 1 < size ? i + 1 : -1});
+    parts.push_back(
+        {of_byte_[static_cast<unsigned char>(piece[static_cast<std::size_t>(i)])], i - 1, i + 1 < size ? i + 1 : -1});
   for (std::ptrdiff_t i = 0; i + 1 < size; ++i) offer(i);
   while (!joints.empty()) {
     const auto [rank, left, a, b] = joints.top();
@@ -98,8 +98,6 @@ std::string_view BytePairs::text(std::int32_t token) const {
   return vocabulary_.tokens[static_cast<std::size_t>(token)];
 }
 
-std::string BytePairs::describe() const {
-  return formatted("{} byte pairs of {}", size(), vocabulary_.source);
-}
+std::string BytePairs::describe() const { return formatted("{} byte pairs of {}", size(), vocabulary_.source); }
 
 }  // namespace lockstep::datasets

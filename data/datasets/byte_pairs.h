@@ -1,7 +1,7 @@
-// Byte pair encoding as GPT-2 has it (Sennrich, Haddow and Birch, "Neural machine translation of rare words with subword
-// units", 2016; Radford et al., "Language models are unsupervised multitask learners", 2019): text is cut into pieces
-// such as words with the space before them (data/datasets/text_pieces.h), and in each piece, which begins as bytes, the
-// pair of neighbours that comes first in the list of merges is joined until no pair is in the list.
+// Byte pair encoding as GPT-2 has it (Sennrich, Haddow and Birch, "Neural machine translation of rare words with
+// subword units", 2016; Radford et al., "Language models are unsupervised multitask learners", 2019): text is cut into
+// pieces such as words with the space before them (data/datasets/text_pieces.h), and in each piece, which begins as
+// bytes, the pair of neighbours that comes first in the list of merges is joined until no pair is in the list.
 #pragma once
 
 #include <map>

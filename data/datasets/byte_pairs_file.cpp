@@ -23,8 +23,7 @@ std::string read_whole(const fs::path& path) {
   data::FileSource file(path);
   std::string text;
   std::array<std::uint8_t, 1 << 16> piece{};
-  while (const std::size_t got = file.read_some(piece))
-    text.append(reinterpret_cast<const char*>(piece.data()), got);
+  while (const std::size_t got = file.read_some(piece)) text.append(reinterpret_cast<const char*>(piece.data()), got);
   return text;
 }
 

@@ -23,14 +23,16 @@ constexpr std::array<Name, 8> kNames{{{"Ann", "she"},
                                       {"Max", "he"},
                                       {"Una", "she"},
                                       {"Leo", "he"}}};
-constexpr std::array<std::string_view, 16> kVerbs{"sees",  "likes", "buys",  "sells", "finds", "hides", "draws", "paints",
-                                                  "wants", "takes", "keeps", "loses", "moves", "lifts", "needs", "counts"};
-constexpr std::array<std::string_view, 16> kAdjectives{"red",   "blue", "green", "old",   "new",   "big",   "small", "round",
-                                                       "clean", "wet",  "warm",  "cheap", "heavy", "light", "soft",  "loud"};
+constexpr std::array<std::string_view, 16> kVerbs{"sees",  "likes",  "buys",  "sells", "finds", "hides",
+                                                  "draws", "paints", "wants", "takes", "keeps", "loses",
+                                                  "moves", "lifts",  "needs", "counts"};
+constexpr std::array<std::string_view, 16> kAdjectives{"red",   "blue",  "green", "old", "new",  "big",
+                                                       "small", "round", "clean", "wet", "warm", "cheap",
+                                                       "heavy", "light", "soft",  "loud"};
 constexpr std::array<std::string_view, 32> kNouns{
-    "apple", "ball", "chair", "door", "engine", "flag", "goat", "hat",   "island", "jar",   "kite",
-    "lamp",  "map",  "net",   "oven", "pen",    "quilt", "ring", "shoe", "table",  "urn",   "van",
-    "wagon", "yard", "zebra", "bell", "cup",    "drum", "egg",  "fork",  "gate",   "house"};
+    "apple", "ball", "chair", "door", "engine", "flag",  "goat", "hat",  "island", "jar",  "kite",
+    "lamp",  "map",  "net",   "oven", "pen",    "quilt", "ring", "shoe", "table",  "urn",  "van",
+    "wagon", "yard", "zebra", "bell", "cup",    "drum",  "egg",  "fork", "gate",   "house"};
 constexpr double kMoreClauses = 1.0 / 3, kAdjective = 0.5, kMoreSentences = 7.0 / 8;
 constexpr int kFirstNumber = 10, kLastNumber = 99;
 constexpr std::int64_t kEval = 512;  // samples of an evaluation that no option limits
@@ -95,11 +97,11 @@ CorpusDataset::CorpusDataset(const CorpusOptions& options)
 }
 
 std::string CorpusDataset::describe() const {
-  return formatted("corpus: {} samples of {} bytes; entropy {:.5f} nats a byte ({:.5f} bits; of the source without "
-                   "end: {:.5f} bits)",
-                   size(), options_.context, corpus_source().entropy_from_start(options_.context),
-                   in_bits(corpus_source().entropy_from_start(options_.context)),
-                   in_bits(corpus_source().entropy_rate()));
+  return formatted(
+      "corpus: {} samples of {} bytes; entropy {:.5f} nats a byte ({:.5f} bits; of the source without "
+      "end: {:.5f} bits)",
+      size(), options_.context, corpus_source().entropy_from_start(options_.context),
+      in_bits(corpus_source().entropy_from_start(options_.context)), in_bits(corpus_source().entropy_rate()));
 }
 
 void CorpusDataset::read(std::int64_t index, std::span<std::byte* const> out) const {

@@ -1,6 +1,6 @@
 // Built-in text for language models, of which the entropy is known: English sentences of a stated Markov chain. The
-// subject's name decides on the pronoun and on the name at the end of a sentence, and a number on the plural, so a model
-// that comes near the entropy must look back over many bytes.
+// subject's name decides on the pronoun and on the name at the end of a sentence, and a number on the plural, so a
+// model that comes near the entropy must look back over many bytes.
 //
 //   document:   sentence, then " " and a further sentence with probability 7/8, or the end token
 //   sentence:   NAME " " clause, then with probability 1/3 " and " PRONOUN " " clause (any number of times), then

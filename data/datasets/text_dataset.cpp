@@ -21,7 +21,8 @@ std::string read_text(const std::filesystem::path& path) {
   data::FileSource file(path);
   std::string text;
   std::vector<std::uint8_t> piece(1 << 20);
-  while (const std::size_t got = file.read_some(piece)) text.append(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(got));
+  while (const std::size_t got = file.read_some(piece))
+    text.append(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(got));
   return text;
 }
 
@@ -111,9 +112,10 @@ data::RunData open_text(const TextOptions& o, const data::DatasetOptions& wanted
   }
   const std::int64_t samples = TextDataset::samples(*tokens, o.context);
   const auto held = static_cast<std::int64_t>(std::lround(o.eval_part * static_cast<double>(samples)));
-  check(held >= 1 && held < samples, kSite,
-        "--eval-part is {} of {} samples of --context {}, expected at least one sample each for training and evaluation",
-        o.eval_part, samples, o.context);
+  check(
+      held >= 1 && held < samples, kSite,
+      "--eval-part is {} of {} samples of --context {}, expected at least one sample each for training and evaluation",
+      o.eval_part, samples, o.context);
   data.train = std::make_unique<TextDataset>(tokens, o.context, TextDataset::Part{0, samples - held});
   data.eval = std::make_unique<TextDataset>(tokens, o.context, TextDataset::Part{samples - held, held});
   return data;

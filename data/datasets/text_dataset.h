@@ -15,8 +15,8 @@
 
 namespace lockstep::datasets {
 
-// The tokens of files: a file is a document, or several with "<|endoftext|>" between them. Two bytes per token in memory
-// for up to 65,536 different tokens, else four. Immutable; any thread.
+// The tokens of files: a file is a document, or several with "<|endoftext|>" between them. Two bytes per token in
+// memory for up to 65,536 different tokens, else four. Immutable; any thread.
 class TextTokens {
  public:
   // Reads the files (names that end in .gz are decompressed). Throws Error for a file that cannot be read, and for

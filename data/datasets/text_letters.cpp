@@ -7,7 +7,8 @@ namespace lockstep::datasets {
 namespace {
 
 // Ranges of code points in ascending order, as pairs of numbers: code points between the range before and this one, and
-// code points in the range; borders() makes them the numbers at which ranges begin and end. From the general categories of Unicode 14.0.0 (UnicodeData.txt).
+// code points in the range; borders() makes them the numbers at which ranges begin and end. From the general categories
+// of Unicode 14.0.0 (UnicodeData.txt).
 template <std::size_t N>
 constexpr std::array<std::uint32_t, N> borders(std::array<std::uint32_t, N> ranges) {
   for (std::size_t i = 1; i < N; ++i) ranges[i] += ranges[i - 1];

@@ -10,9 +10,8 @@ namespace lockstep::datasets {
 std::vector<data::Field> text_fields(std::string_view site, std::int64_t context) {
   constexpr std::int64_t kMost = 1 << 20;
   check(context >= 1 && context <= kMost, site, "--context is {}, expected 1 to {}", context, kMost);
-  return {{"tokens", Shape{context}, DType::I32},
-          {"targets", Shape{context}, DType::I32},
-          {"bytes", Shape{}, DType::I32}};
+  return {
+      {"tokens", Shape{context}, DType::I32}, {"targets", Shape{context}, DType::I32}, {"bytes", Shape{}, DType::I32}};
 }
 
 void write_text_sample(std::span<const std::int32_t> tokens, std::int64_t bytes, std::span<std::byte* const> out) {

@@ -1,6 +1,6 @@
-// A source of tokens whose entropy is known: a Markov chain of states, each of which writes one of its words and goes on
-// to the state behind that word. As no word of a state begins another one, the state is a function of the start and of
-// the tokens so far, and the entropy of the next token is known at each of them. Immutable; any thread.
+// A source of tokens whose entropy is known: a Markov chain of states, each of which writes one of its words and goes
+// on to the state behind that word. As no word of a state begins another one, the state is a function of the start and
+// of the tokens so far, and the entropy of the next token is known at each of them. Immutable; any thread.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace lockstep::datasets {
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  virtual std::int64_t size() const = 0;        // tokens are 0 to size() - 1
+  virtual std::int64_t size() const = 0;         // tokens are 0 to size() - 1
   virtual std::int32_t end_of_text() const = 0;  // between documents
   // Appends the tokens of `text`, in which nothing stands for the end of a document.
   virtual void encode(std::string_view text, std::vector<std::int32_t>& tokens) const = 0;

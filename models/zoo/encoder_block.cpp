@@ -28,9 +28,8 @@ nn::LinearConfig mlp_config(std::int64_t in, std::int64_t out) {
 EncoderBlock::EncoderBlock(const EncoderBlockConfig& c)
     : config_(checked(c)),
       ln_1_(this, "ln_1", norm_config(c)),
-      self_attention_(
-          this, "self_attention",
-          nn::MultiheadAttentionConfig{.embed_dim = c.width, .num_heads = c.heads, .dropout = c.dropout}),
+      self_attention_(this, "self_attention",
+                      nn::MultiheadAttentionConfig{.embed_dim = c.width, .num_heads = c.heads, .dropout = c.dropout}),
       ln_2_(this, "ln_2", norm_config(c)),
       mlp_(this, "mlp") {
   mlp_.append<nn::Linear>(mlp_config(c.width, c.hidden)).append(gelu).append<nn::Dropout>(c.dropout);

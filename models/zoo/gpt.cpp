@@ -93,8 +93,7 @@ class Attention : public nn::Module {
     const Value v = observe("v", slice(qkv, 2, c_.heads + keys, keys));
     AttentionOptions o = options();
     o.offset = past.offset;
-    return joined(
-        attention(q, write_rows(earlier_k, k, past.offset), write_rows(earlier_v, v, past.offset), o));
+    return joined(attention(q, write_rows(earlier_k, k, past.offset), write_rows(earlier_v, v, past.offset), o));
   }
 
  private:
@@ -137,8 +136,7 @@ class Mlp : public nn::Module {
 
 class Gpt::Block : public nn::Module {
  public:
-  explicit Block(const GptConfig& c)
-      : c_(c), ln_1_(this, "ln_1", c), attn_(this, "attn", c), ln_2_(this, "ln_2", c) {
+  explicit Block(const GptConfig& c) : c_(c), ln_1_(this, "ln_1", c), attn_(this, "attn", c), ln_2_(this, "ln_2", c) {
     if (c.mlp == GptMlp::Gelu) {
       mlp_ = std::make_unique<nn::Child<Mlp>>(this, "mlp", c);
     } else {
@@ -173,9 +171,8 @@ class Gpt::Transformer : public nn::Module {
   explicit Transformer(const GptConfig& c)
       : c_(c),
         wte_(this, "wte",
-             nn::EmbeddingConfig{.num_embeddings = c.vocabulary,
-                                 .embedding_dim = c.width,
-                                 .weight_init = nn::normal(0, kDeviation)}) {
+             nn::EmbeddingConfig{
+                 .num_embeddings = c.vocabulary, .embedding_dim = c.width, .weight_init = nn::normal(0, kDeviation)}) {
     if (c.positions == GptPositions::Learned) {
       wpe_ = std::make_unique<nn::Child<nn::Embedding>>(
           this, "wpe",
@@ -217,9 +214,9 @@ class Gpt::Transformer : public nn::Module {
 class Gpt::Head : public nn::Module {
  public:
   Head(const GptConfig& c, Parameter* tied)
-      : weight_(tied != nullptr ? *tied
-                                : add("weight", {.shape = {c.vocabulary, c.width},
-                                                 .initialize = nn::normal(0, kDeviation)})) {
+      : weight_(tied != nullptr
+                    ? *tied
+                    : add("weight", {.shape = {c.vocabulary, c.width}, .initialize = nn::normal(0, kDeviation)})) {
     if (tied != nullptr) tie("weight", *tied);
   }
   Parameter& weight() const { return weight_; }
@@ -231,8 +228,7 @@ class Gpt::Head : public nn::Module {
 Gpt::Gpt(const GptConfig& c)
     : config_(checked(c)),
       transformer_(std::make_unique<nn::Child<Transformer>>(this, "transformer", config_)),
-      head_(std::make_unique<nn::Child<Head>>(this, "lm_head", config_,
-                                              c.tied ? &transformer_->table() : nullptr)) {}
+      head_(std::make_unique<nn::Child<Head>>(this, "lm_head", config_, c.tied ? &transformer_->table() : nullptr)) {}
 
 Gpt::~Gpt() = default;
 

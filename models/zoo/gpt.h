@@ -1,10 +1,11 @@
 // GPT: a decoder of Transformer blocks with normalisation in front of each part (Radford et al., "Language models are
-// unsupervised multitask learners", 2019), with the options of later models: rotary or ALiBi positions, RMS norm, SwiGLU,
-// grouped key heads. Parameters have nanoGPT's names and shapes: transformer.wte.weight, transformer.wpe.weight,
-// transformer.h.0.ln_1.weight, .attn.c_attn.weight, .attn.c_proj.weight, .ln_2.weight, .mlp.c_fc.weight,
-// .mlp.c_proj.weight, ..., transformer.ln_f.weight, lm_head.weight; with SwiGLU, .mlp is an nn::SwiGLU. Initial values
-// are GPT-2's: deviations 0.02 and, of the projections onto the residual stream, 0.02 / sqrt(2 layers); biases 0. GELU
-// is GPT-2's approximation by tanh. A block is a unit of recomputation. One thread traces a model.
+// unsupervised multitask learners", 2019), with the options of later models: rotary or ALiBi positions, RMS norm,
+// SwiGLU, grouped key heads. Parameters have nanoGPT's names and shapes: transformer.wte.weight,
+// transformer.wpe.weight, transformer.h.0.ln_1.weight, .attn.c_attn.weight, .attn.c_proj.weight, .ln_2.weight,
+// .mlp.c_fc.weight, .mlp.c_proj.weight, ..., transformer.ln_f.weight, lm_head.weight; with SwiGLU, .mlp is an
+// nn::SwiGLU. Initial values are GPT-2's: deviations 0.02 and, of the projections onto the residual stream, 0.02 /
+// sqrt(2 layers); biases 0. GELU is GPT-2's approximation by tanh. A block is a unit of recomputation. One thread
+// traces a model.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct GptConfig {
   std::int64_t context = 256;     // positions
   std::int64_t layers = 4, heads = 4, width = 128;
   std::int64_t key_heads = 0;  // heads of keys and values, which divide `heads`; 0: as many
-  // Inside an MLP; 0: 4 width, or with SwiGLU 8/3 width, rounded up to a multiple of 32, so that parameters are as many.
+  // Inside an MLP; 0: 4 width, or with SwiGLU 8/3 width, rounded up to a multiple of 32, so that parameters are as
+  // many.
   std::int64_t hidden = 0;
   double dropout = 0;  // of embeddings, attention weights and results of both parts of a block, in [0, 1)
   GptPositions positions = GptPositions::Learned;

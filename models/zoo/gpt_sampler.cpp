@@ -42,7 +42,8 @@ std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& 
   if (o.top_k > 0 && o.top_k < std::ssize(order)) order.resize(static_cast<std::size_t>(o.top_k));
   std::vector<double> mass;  // of each token and those in front of it
   double sum = 0;
-  for (const std::int32_t token : order) mass.push_back(sum += math::exp((logit(token) - logit(order[0])) / o.temperature));
+  for (const std::int32_t token : order)
+    mass.push_back(sum += math::exp((logit(token) - logit(order[0])) / o.temperature));
   const auto nucleus = std::ranges::lower_bound(mass, o.top_p * sum);
   const auto last = std::min<std::ptrdiff_t>(nucleus - mass.begin(), std::ssize(mass) - 1);
   const double aim = uniform * mass[static_cast<std::size_t>(last)];

@@ -13,9 +13,9 @@
 namespace lockstep::models {
 
 struct SamplingOptions {
-  double temperature = 1;   // divides the logits; 0: the token with the largest logit
-  std::int64_t top_k = 0;   // only the k most likely tokens; 0: all
-  double top_p = 1;         // only the most likely tokens that together have this probability (Holtzman et al., 2020)
+  double temperature = 1;  // divides the logits; 0: the token with the largest logit
+  std::int64_t top_k = 0;  // only the k most likely tokens; 0: all
+  double top_p = 1;        // only the most likely tokens that together have this probability (Holtzman et al., 2020)
 };
 
 // Returns the token that the number `uniform` of [0, 1) chooses from the probabilities that these logits give. Of equal
@@ -30,8 +30,8 @@ class GptSampler {
   void load(const std::filesystem::path& file) { predictor_.load(file); }
   infer::Predictor& predictor() { return predictor_; }
 
-  // Reads a text from its start, at least one token; returns the logits of the next token, valid until the next call. Of
-  // a text longer than the context only the last tokens are read.
+  // Reads a text from its start, at least one token; returns the logits of the next token, valid until the next call.
+  // Of a text longer than the context only the last tokens are read.
   std::span<const float> start(std::span<const std::int32_t> tokens);
   // Reads one more token and returns the logits of the next one. Where the context is full, the second half of it is
   // read again as a start.

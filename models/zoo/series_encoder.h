@@ -1,6 +1,6 @@
 // A Transformer encoder of series (time, features): patches of neighbouring steps are tokens, and a linear layer on all
-// encoded tokens gives the prediction (Nie et al., "A time series is worth 64 words", 2023, with the channels of a patch
-// in one token).
+// encoded tokens gives the prediction (Nie et al., "A time series is worth 64 words", 2023, with the channels of a
+// patch in one token).
 #pragma once
 
 #include <memory>
@@ -14,9 +14,10 @@ namespace lockstep::models {
 
 struct SeriesEncoderConfig {
   Shape input{}, output{};  // of one sample
-  std::int64_t width = 64;  // features of a token, of which each head has 16 (or one head has all, if 16 does not divide)
-  std::int64_t depth = 2;   // blocks
-  std::int64_t patch = 0;   // steps of a token; 0: 4, or 1 for series of fewer than 16 steps
+  std::int64_t width =
+      64;  // features of a token, of which each head has 16 (or one head has all, if 16 does not divide)
+  std::int64_t depth = 2;  // blocks
+  std::int64_t patch = 0;  // steps of a token; 0: 4, or 1 for series of fewer than 16 steps
   double dropout = 0;
 };
 

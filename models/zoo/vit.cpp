@@ -48,9 +48,8 @@ class Vit::Encoder : public nn::Module {
  public:
   explicit Encoder(const VitConfig& c)
       : dropout_(c.dropout),
-        position_(add("pos_embedding", {.shape = {1, patches(c) + 1, c.width},
-                                        .initialize = nn::normal(0, 0.02),
-                                        .role = Role::Bias})),
+        position_(add("pos_embedding",
+                      {.shape = {1, patches(c) + 1, c.width}, .initialize = nn::normal(0, 0.02), .role = Role::Bias})),
         layers_(this, "layers") {
     for (std::int64_t i = 0; i < c.layers; ++i) {
       const double depth = static_cast<double>(i) / static_cast<double>(std::max<std::int64_t>(1, c.layers - 1));
@@ -59,8 +58,7 @@ class Vit::Encoder : public nn::Module {
                                      .hidden = c.hidden > 0 ? c.hidden : 4 * c.width,
                                      .dropout = c.dropout,
                                      .stochastic_depth = c.stochastic_depth * depth};
-      blocks_.push_back(
-          std::make_unique<nn::Child<EncoderBlock>>(&layers_, formatted("encoder_layer_{}", i), block));
+      blocks_.push_back(std::make_unique<nn::Child<EncoderBlock>>(&layers_, formatted("encoder_layer_{}", i), block));
     }
     ln_ = std::make_unique<nn::Child<nn::LayerNorm>>(this, "ln",
                                                      nn::LayerNormConfig{.shape = {c.width}, .epsilon = 1e-6});
@@ -99,8 +97,7 @@ class Vit::Heads : public nn::Module {
 
 Vit::Vit(const VitConfig& c)
     : config_(checked(c)),
-      class_token_(
-          add("class_token", {.shape = {1, 1, c.width}, .initialize = nn::constant(0), .role = Role::Bias})),
+      class_token_(add("class_token", {.shape = {1, 1, c.width}, .initialize = nn::constant(0), .role = Role::Bias})),
       conv_proj_(this, "conv_proj", patch_config(c)),
       encoder_(std::make_unique<nn::Child<Encoder>>(this, "encoder", c)),
       heads_(std::make_unique<nn::Child<Heads>>(this, "heads", c)) {}
@@ -148,9 +145,9 @@ std::vector<ModelEntry> vit_entries() {
     config.image = {3, 32, 32};
     config.classes = 10;
     config.patch = 4;
-    entries.push_back(entry(formatted("vit_{}_cifar", size),
-                            formatted("ViT-{} with patches of 4 pixels and stochastic depth 0.1, for 32x32 images", size),
-                            config));
+    entries.push_back(
+        entry(formatted("vit_{}_cifar", size),
+              formatted("ViT-{} with patches of 4 pixels and stochastic depth 0.1, for 32x32 images", size), config));
   }
   return entries;
 }

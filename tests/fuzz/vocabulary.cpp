@@ -18,9 +18,10 @@ std::vector<Bytes> seeds() {
     if (c == '"' || c == '\\') written.insert(0, "\\");
     tokens += "\"" + written + "\":" + std::to_string(byte) + ",";
   }
-  return {bytes_of("{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"added_tokens\":[{\"id\":258,\"content\":\"</s>\"}],"
-                   "\"model\":{\"type\":\"BPE\",\"merges\":[\"t h\",[\"th\",\"e\"]],\"vocab\":{" +
-                   tokens + "\"th\":256,\"the\":257}}}")};
+  return {
+      bytes_of("{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"added_tokens\":[{\"id\":258,\"content\":\"</s>\"}],"
+               "\"model\":{\"type\":\"BPE\",\"merges\":[\"t h\",[\"th\",\"e\"]],\"vocab\":{" +
+               tokens + "\"th\":256,\"the\":257}}}")};
 }
 
 }  // namespace lockstep::fuzz

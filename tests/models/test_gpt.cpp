@@ -47,20 +47,18 @@ std::string text_of(const nn::Module& model, std::size_t first) {
 }
 
 TEST(Gpt, HasNanoGptsNames) {
-  EXPECT_EQ(text_of(Gpt(small()), 100),
-            "transformer.wte.weight (11, 16)\ntransformer.wpe.weight (8, 16)\n" +
-                [] {
-                  std::string blocks;
-                  for (const char* h : {"transformer.h.0.", "transformer.h.1."}) {
-                    for (const char* p : {"ln_1.weight (16)", "ln_1.bias (16)", "attn.c_attn.weight (48, 16)",
-                                          "attn.c_attn.bias (48)", "attn.c_proj.weight (16, 16)", "attn.c_proj.bias (16)",
-                                          "ln_2.weight (16)", "ln_2.bias (16)", "mlp.c_fc.weight (64, 16)",
-                                          "mlp.c_fc.bias (64)", "mlp.c_proj.weight (16, 64)", "mlp.c_proj.bias (16)"})
-                      blocks += std::string(h) + p + "\n";
-                  }
-                  return blocks;
-                }() +
-                "transformer.ln_f.weight (16)\ntransformer.ln_f.bias (16)\nlm_head.weight (11, 16)\n");
+  EXPECT_EQ(
+      text_of(Gpt(small()), 100), "transformer.wte.weight (11, 16)\ntransformer.wpe.weight (8, 16)\n" + [] {
+        std::string blocks;
+        for (const char* h : {"transformer.h.0.", "transformer.h.1."}) {
+          for (const char* p :
+               {"ln_1.weight (16)", "ln_1.bias (16)", "attn.c_attn.weight (48, 16)", "attn.c_attn.bias (48)",
+                "attn.c_proj.weight (16, 16)", "attn.c_proj.bias (16)", "ln_2.weight (16)", "ln_2.bias (16)",
+                "mlp.c_fc.weight (64, 16)", "mlp.c_fc.bias (64)", "mlp.c_proj.weight (16, 64)", "mlp.c_proj.bias (16)"})
+            blocks += std::string(h) + p + "\n";
+        }
+        return blocks;
+      }() + "transformer.ln_f.weight (16)\ntransformer.ln_f.bias (16)\nlm_head.weight (11, 16)\n");
   const Gpt tied(small());
   EXPECT_EQ(tied.named_parameters().front().parameter, tied.named_parameters().back().parameter);
   EXPECT_EQ(text_of(Gpt(variants()[1]), 6),
@@ -160,11 +158,10 @@ TEST(Gpt, RecomputationByBlocksKeepsTheBitsAndSavesMemory) {
 TEST(Gpt, TrainsInBf16) {
   for (const GptConfig& config : variants()) {
     const Gpt gpt(config);
-    plan::CompiledModel model(gpt.named_parameters(),
-                              [&](const plan::Inputs& in) {
-                                return plan::Traced{.loss = gpt.loss(in["tokens"], in["targets"]).loss};
-                              },
-                              {}, {.bf16 = true});
+    plan::CompiledModel model(
+        gpt.named_parameters(),
+        [&](const plan::Inputs& in) { return plan::Traced{.loss = gpt.loss(in["tokens"], in["targets"]).loss}; }, {},
+        {.bf16 = true});
     plan::Plan& plan = model.plan(Mode::Train, batch_of_three());
     fill(plan, config.vocabulary);
     plan.run();
@@ -176,8 +173,7 @@ TEST(GptSampler, TheCacheGivesTheLogitsOfAWholePass) {
   for (const GptConfig& config : variants()) {
     const Gpt gpt(config);
     models::GptSampler sampler(gpt);
-    infer::Predictor whole(gpt, [&](const plan::Inputs& in) { return gpt.logits(in["tokens"]); },
-                           {.input = "tokens"});
+    infer::Predictor whole(gpt, [&](const plan::Inputs& in) { return gpt.logits(in["tokens"]); }, {.input = "tokens"});
     std::vector<std::int32_t> tokens{3, 1, 4, 1, 5, 9, 2, 6};
     Tensor input({1, 8}, DType::I32);
     std::ranges::copy(tokens, input.data<std::int32_t>().begin());
@@ -236,17 +232,18 @@ TEST(SampleToken, ChoosesByProbability) {
 
 TEST(Vit, HasTorchvisionsNames) {
   const models::Vit vit({.image = {3, 8, 12}, .classes = 5, .patch = 4, .width = 8, .layers = 1, .heads = 2});
-  EXPECT_EQ(text_of(vit, 100),
-            "class_token (1, 1, 8)\nconv_proj.weight (8, 3, 4, 4)\nconv_proj.bias (8)\nencoder.pos_embedding (1, 7, 8)\n"
-            "encoder.layers.encoder_layer_0.ln_1.weight (8)\nencoder.layers.encoder_layer_0.ln_1.bias (8)\n"
-            "encoder.layers.encoder_layer_0.self_attention.in_proj_weight (24, 8)\n"
-            "encoder.layers.encoder_layer_0.self_attention.in_proj_bias (24)\n"
-            "encoder.layers.encoder_layer_0.self_attention.out_proj.weight (8, 8)\n"
-            "encoder.layers.encoder_layer_0.self_attention.out_proj.bias (8)\n"
-            "encoder.layers.encoder_layer_0.ln_2.weight (8)\nencoder.layers.encoder_layer_0.ln_2.bias (8)\n"
-            "encoder.layers.encoder_layer_0.mlp.0.weight (32, 8)\nencoder.layers.encoder_layer_0.mlp.0.bias (32)\n"
-            "encoder.layers.encoder_layer_0.mlp.3.weight (8, 32)\nencoder.layers.encoder_layer_0.mlp.3.bias (8)\n"
-            "encoder.ln.weight (8)\nencoder.ln.bias (8)\nheads.head.weight (5, 8)\nheads.head.bias (5)\n");
+  EXPECT_EQ(
+      text_of(vit, 100),
+      "class_token (1, 1, 8)\nconv_proj.weight (8, 3, 4, 4)\nconv_proj.bias (8)\nencoder.pos_embedding (1, 7, 8)\n"
+      "encoder.layers.encoder_layer_0.ln_1.weight (8)\nencoder.layers.encoder_layer_0.ln_1.bias (8)\n"
+      "encoder.layers.encoder_layer_0.self_attention.in_proj_weight (24, 8)\n"
+      "encoder.layers.encoder_layer_0.self_attention.in_proj_bias (24)\n"
+      "encoder.layers.encoder_layer_0.self_attention.out_proj.weight (8, 8)\n"
+      "encoder.layers.encoder_layer_0.self_attention.out_proj.bias (8)\n"
+      "encoder.layers.encoder_layer_0.ln_2.weight (8)\nencoder.layers.encoder_layer_0.ln_2.bias (8)\n"
+      "encoder.layers.encoder_layer_0.mlp.0.weight (32, 8)\nencoder.layers.encoder_layer_0.mlp.0.bias (32)\n"
+      "encoder.layers.encoder_layer_0.mlp.3.weight (8, 32)\nencoder.layers.encoder_layer_0.mlp.3.bias (8)\n"
+      "encoder.ln.weight (8)\nencoder.ln.bias (8)\nheads.head.weight (5, 8)\nheads.head.bias (5)\n");
   EXPECT_THROW(models::Vit({.image = {3, 30, 32}, .patch = 4}), Error);
   EXPECT_THROW(models::vit_config("xl"), Error);
 }

@@ -17,10 +17,9 @@
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/trainer.h"
 #include "models/zoo/field_model.h"
-#include "lockstep/ops/cross_entropy.h"
-#include "models/zoo/gpt.h"
 #include "models/zoo/mobilenet.h"
 #include "models/zoo/registry.h"
+#include "tests/parity/gpt_request.h"
 #include "tests/parity/operator_model.h"
 
 namespace lockstep::parity {
@@ -72,23 +71,6 @@ std::unique_ptr<models::Classifier> classifier(const json& request) {
         models::MobileNetV2Config{.dropout = 0, .in_channels = image[0], .classes = classes});
   }
   return models::build_model(name, classes, image);
-}
-
-models::GptConfig gpt_config(const json& o) {
-  models::GptConfig c{.vocabulary = o.at("vocabulary"),
-                      .context = o.at("context"),
-                      .layers = o.at("layers"),
-                      .heads = o.at("heads"),
-                      .width = o.at("width"),
-                      .key_heads = o.value("key_heads", std::int64_t{0})};
-  const std::string positions = o.value("positions", "learned");
-  if (positions == "rotary") c.positions = models::GptPositions::Rotary;
-  if (positions == "alibi") c.positions = models::GptPositions::Alibi;
-  if (o.value("norm", "layer") == "rms") c.norm = models::GptNorm::Rms;
-  if (o.value("mlp", "gelu") == "swiglu") c.mlp = models::GptMlp::SwiGlu;
-  c.bias = !o.value("no_bias", false);
-  c.tied = !o.value("untied", false);
-  return c;
 }
 
 // What is run: a model of the zoo or one op, and the function that traces it with its loss.
