@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "data/datasets/corpus.h"
+#include "data/datasets/text_sample.h"
 #include "data/datasets/tokenizer.h"
 #include "lockstep/comm/agreement.h"
+#include "lockstep/core/log.h"
 #include "lockstep/metrics/metrics.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/pointwise.h"
@@ -64,6 +66,15 @@ plan::Traced trace(const models::Gpt& network, const Task& task, const plan::Inp
   return traced;
 }
 
+void announce(const datasets::Tokenizer& tokenizer, const Task& task) {
+  log()->info("text: {}", tokenizer.describe());
+  if (task.entropy)
+    log()->info(
+        "text: the entropy of the samples is {:.5f} nats, or {:.5f} bits, for each byte; that of endless text {:.5f} "
+        "bits",
+        *task.entropy, datasets::in_bits(*task.entropy), datasets::in_bits(datasets::corpus_source().entropy_rate()));
+}
+
 train::Options defaults() {
   // Those of GPT-3 (Brown et al., "Language models are few-shot learners", 2020, appendix B), with a rate for small
   // models.
@@ -98,6 +109,7 @@ int main(int argc, char** argv) {
     if (session.options().dataset.name == "corpus")
       task.entropy = datasets::corpus_source().entropy_from_start(options.text.context);
     train::Trainer& trainer = session.build(network, [&](const plan::Inputs& in) { return trace(network, task, in); });
+    if (session.comm().is_root()) announce(*tokenizer, task);
 
     while (session.next_epoch()) {
       for (data::Batch& batch : session.batches()) {

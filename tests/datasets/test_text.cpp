@@ -77,8 +77,8 @@ TEST(TokenSource, WritesWordsWithTheirProbabilities) {
 }
 
 TEST(TokenSource, RefusesWhatIsNoSource) {
-  expect_error([] { TokenSource({}); }, {"there are no states"});
-  expect_error([] { TokenSource({{}}); }, {"state 0 has no words"});
+  expect_error([] { TokenSource(std::vector<TokenSource::State>()); }, {"there are no states"});
+  expect_error([] { TokenSource(std::vector<TokenSource::State>(1)); }, {"state 0 has no words"});
   expect_error(
       [] {
         TokenSource({{{.tokens = {1}, .weight = 1, .next = 0}, {.tokens = {1, 2}, .weight = 1, .next = 0}}});
