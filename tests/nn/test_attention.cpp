@@ -230,9 +230,10 @@ std::string error_of_run(std::int32_t length, std::int32_t offset) {
 
 TEST(AttentionModules, NameTheSampleOfALengthOrOffsetOutOfRange) {
   EXPECT_EQ(error_of_run(0, 0), "no error");
-  EXPECT_EQ(error_of_run(7, 0), "[attention] 'length' of row 1 of the batch is 7, expected 0 to 6: there are 6 keys");
+  EXPECT_EQ(error_of_run(7, 0),
+            "[attention] (model): 'length' of row 1 of the batch is 7, expected 0 to 6: there are 6 keys");
   EXPECT_EQ(error_of_run(6, 4),
-            "[attention] 'offset' of row 1 of the batch is 4, expected 0 to 3: 3 queries stand among 6 keys");
+            "[attention] (model): 'offset' of row 1 of the batch is 4, expected 0 to 3: 3 queries stand among 6 keys");
 }
 
 }  // namespace

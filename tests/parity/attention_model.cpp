@@ -1,6 +1,7 @@
 #include "tests/parity/attention_model.h"
 
 #include "lockstep/nn/attention.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/ops/vocabulary_cross_entropy.h"
 
@@ -16,7 +17,7 @@ Value vocabulary(const nlohmann::json& r, const Operand& operand) {
   const Value x = operand("x");
   const VocabularyCrossEntropyOptions options{.label_smoothing = r.value("label_smoothing", 0.0)};
   const VocabularyLoss loss = vocabulary_cross_entropy(x, operand("weight"), operand("bias"), index_of(r, x), options);
-  return reshape(loss.loss.mean, {1});
+  return broadcast_to(reshape(loss.loss.mean, {1}), {x.shape()[0]});  // a number for each sample
 }
 
 }  // namespace

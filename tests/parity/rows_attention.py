@@ -75,7 +75,7 @@ class Attention(OperatorRow):
                 self.add(f"smoothing {smoothing}" + (", bias" if bias else ""), operands,
                          lambda o, i=index.long(), s=smoothing: F.cross_entropy(
                              F.linear(o["x"], o["weight"], o.get("bias")).flatten(0, 1), i.flatten(),
-                             label_smoothing=s)[None],
+                             label_smoothing=s).expand(3),
                          op="vocabulary_cross_entropy", label_smoothing=smoothing, index_shape=[3, 30])
                 self.cases[-1].batch["index"] = index
         self.compare_all("cross entropy over a vocabulary")

@@ -28,7 +28,6 @@ class Query {
   Query(const AttentionGeometry& g, const AttentionRun& run, const AttentionProjections<const T>& x, std::int64_t n,
         std::int64_t h, std::int64_t t)
       : g_(g),
-        n_(n),
         position_(run.offset(n) + t),
         keys_(run.visible(n, position_)),
         segments_(run.segments(n)),
@@ -55,7 +54,7 @@ class Query {
 
  private:
   const AttentionGeometry& g_;
-  std::int64_t n_, position_;
+  std::int64_t position_;
   Range keys_;
   const std::int32_t* segments_;
   double slope_;
