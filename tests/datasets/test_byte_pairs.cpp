@@ -22,7 +22,7 @@ std::vector<std::string> pieces(std::string_view text) {
 TEST(TextPieces, AreThoseOfGpt2) {
   using Pieces = std::vector<std::string>;
   EXPECT_EQ(pieces("Hello, it's 42 o'clock!"), (Pieces{"Hello", ",", " it", "'s", " 42", " o", "'", "clock", "!"}));
-  EXPECT_EQ(pieces("we'll  you've\n\n x \t"), (Pieces{"we", "'ll", " ", " you", "'ve", "\n", "\n", " x", " \t"}));
+  EXPECT_EQ(pieces("we'll  you've\n\n x \t"), (Pieces{"we", "'ll", " ", " you", "'ve", "\n\n", " x", " \t"}));
   EXPECT_EQ(pieces("a\nb"), (Pieces{"a", "\n", "b"}));
   EXPECT_EQ(pieces(" 'tis"), (Pieces{" '", "tis"}));
   EXPECT_EQ(pieces("Grüße, 東京 ½ ²"), (Pieces{"Grüße", ",", " 東京", " ½", " ²"}));

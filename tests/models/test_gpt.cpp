@@ -130,7 +130,7 @@ TEST(Gpt, TheLossIsThatOfTheLogits) {
 
 TEST(Gpt, RecomputationByBlocksKeepsTheBitsAndSavesMemory) {
   GptConfig config = small();
-  config.layers = 6;
+  config.layers = 12;
   config.dropout = 0.1;
   const Gpt gpt(config);
   const auto function = [&](const plan::Inputs& in) {
