@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/datasets/catalogue.h"
 #include "data/datasets/corpus.h"
 #include "data/datasets/text_sample.h"
 #include "data/datasets/tokenizer.h"
@@ -90,7 +91,7 @@ train::Options defaults() {
 
 int main(int argc, char** argv) {
   models::GptOptions options;
-  const std::vector<data::DatasetEntry> entries = datasets::text_entries(options.text);
+  const std::vector<data::DatasetEntry> entries = datasets::text_catalogue(options.text);
   train::Program program("train_gpt", "Trains a GPT on text.", defaults(), entries);
   models::for_each_option(options,
                           [&](const char* name, auto& value, const char* text) { program.option(name, value, text); });

@@ -39,6 +39,8 @@ Json read_json(const fs::path& path) {
   } catch (const Json::parse_error& error) {
     fail(path.string(), "no JSON at byte {} of {}: the file is damaged or cut short, {}", error.byte, text.size(),
          kExpected);
+  } catch (const Json::exception& error) {  // a number that no type holds
+    fail(path.string(), "no JSON that can be used: {}; {}", error.what(), kExpected);
   }
 }
 

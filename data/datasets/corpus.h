@@ -16,7 +16,7 @@
 
 #include "data/datasets/text_options.h"
 #include "data/datasets/token_source.h"
-#include "lockstep/data/dataset.h"
+#include "lockstep/data/catalogue.h"
 
 namespace lockstep::datasets {
 

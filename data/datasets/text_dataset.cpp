@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "data/datasets/corpus.h"
 #include "data/datasets/field_options.h"
 #include "data/datasets/text_sample.h"
 #include "lockstep/core/error.h"
@@ -134,10 +133,6 @@ data::DatasetEntry text_entry(const TextOptions& options) {
           .description = "files of text: --text, and --vocabulary for byte pairs",
           .open_all = [&options](const data::DatasetOptions& o) { return open_text(options, o); },
           .check_options = check_options};
-}
-
-std::vector<data::DatasetEntry> text_entries(const TextOptions& options) {
-  return {corpus_entry(options), text_entry(options)};
 }
 
 }  // namespace lockstep::datasets

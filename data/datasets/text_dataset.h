@@ -11,7 +11,7 @@
 
 #include "data/datasets/text_options.h"
 #include "data/datasets/tokenizer.h"
-#include "lockstep/data/dataset.h"
+#include "lockstep/data/catalogue.h"
 
 namespace lockstep::datasets {
 

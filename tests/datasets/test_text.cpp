@@ -3,6 +3,7 @@
 #include <map>
 #include <regex>
 
+#include "data/datasets/catalogue.h"
 #include "data/datasets/corpus.h"
 #include "data/datasets/text_dataset.h"
 #include "data/datasets/text_sample.h"
@@ -169,7 +170,7 @@ TEST(Text, SamplesArePackedWithoutGaps) {
   write(folder, "a.txt", "hello<|endoftext|>you");
   write(folder, "b.txt", "12345");
   TextOptions o{.context = 4, .text = "a.txt,b*.txt", .eval_part = 0.34};
-  const std::vector<DatasetEntry> entries = text_entries(o);
+  const std::vector<DatasetEntry> entries = text_catalogue(o);
   RunData data = open_data(entries, {.name = "text", .dir = folder.path()});
   constexpr std::int32_t E = kEndOfText;
   EXPECT_EQ(field_of(*data.train, 0, 0), (Tokens{E, 'h', 'e', 'l'}));
@@ -186,7 +187,7 @@ TEST(Text, WrongOptionsAreErrors) {
   write(folder, "short.txt", "ab");
   write(folder, "empty.txt", "");
   TextOptions o{.context = 4};
-  const std::vector<DatasetEntry> entries = text_entries(o);
+  const std::vector<DatasetEntry> entries = text_catalogue(o);
   const DatasetOptions wanted{.name = "text", .dir = folder.path()};
   expect_error([&] { open_data(entries, wanted); }, {"--text is missing"});
   o.text = "short.txt";

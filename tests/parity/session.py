@@ -178,7 +178,7 @@ def torch_model(model, batch, request, dtype, memory_format, noise=None):
     """What the runner does for a model of the zoo, in PyTorch and of that precision; `noise` moves the images."""
     source, label = (batch[name] for name in (("tokens", "targets") if "gpt" in request else
                                               ("input", "target") if "field_model" in request else ("image", "label")))
-    if source.dim() != 4:
+    if "field_model" in request or source.dim() != 4:  # not all tensors have four dimensions
         memory_format = torch.contiguous_format
     model = copy.deepcopy(model).to(dtype)
     if memory_format is not torch.contiguous_format:
@@ -208,7 +208,7 @@ def torch_model(model, batch, request, dtype, memory_format, noise=None):
         losses.append(loss.item())
         if step == 0:
             result["output"] = logits.detach().numpy().copy()
-            result |= as_arrays("gradient/", ((n, p.grad) for n, p in model.named_parameters()))
+            result |= as_arrays("gradient/", ((n, p.grad) for n, p in model.state_dict(keep_vars=True).items() if isinstance(p, torch.nn.Parameter)))
             result |= as_arrays("buffer/", model.named_buffers())
         optimizer.step()
     result |= as_arrays("after/", model.state_dict().items())
