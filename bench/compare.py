@@ -56,6 +56,10 @@ ROWS = {
     "cosmoflow": Row("cosmoflow", 2, 8, 1.0),
     "lstm": Row("lstm", 32, 20, 1.0),
     "fno": Row("fno", 8, 10, 1.0),
+    "gpt": Row("gpt", 8, 6, 1.0),
+    "vit_ti_16": Row("vit_ti_16", 8, 6, 1.0),
+    "gpt-bf16": Row("gpt", 8, 6, 1.0, precision="bf16"),
+    "vit_ti_16-bf16": Row("vit_ti_16", 8, 6, 1.0, precision="bf16"),
     "resnet20-exact": Row("resnet20", 64, 15, None, options=("--conv-math", "exact")),
     "resnet18_cifar-exact": Row("resnet18_cifar", 32, 6, None, options=("--conv-math", "exact")),
     "resnet50-exact": Row("resnet50", 8, 4, None, options=("--conv-math", "exact")),
@@ -149,7 +153,7 @@ class Peer:
 
     @staticmethod
     def variants(row):
-        formats = [()] if row.model in ("mlp", "lstm", "fno") else [(), ("--cl",)]
+        formats = [()] if row.model in ("mlp", "lstm", "fno", "gpt") else [(), ("--cl",)]
         return [(b, *f) for b in (("mpi", "gloo") if row.ranks > 1 else ("",)) for f in formats]
 
     def command(self, row):

@@ -139,7 +139,7 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                          {.global_batch = batch.step.global_size,
                           .shards = o.shards,
                           .accumulate = o.accumulate,
-                          .precision = subject.fields[0].dtype,
+                          .precision = o.precision == "f64" ? DType::F64 : DType::F32,
                           .rule = optim::sgd({.momentum = 0.9}),
                           .update = {.weight_decay = 1e-4},
                           .parallel = parallel_options(o),
@@ -165,7 +165,7 @@ int main(int argc, char** argv) {
   BenchOptions o;
   CLI::App app("Times training steps: mpirun -n 2 bench_step resnet20 --batch 64");
   app.add_option("model", o.model,
-                 "a model of the zoo (`lockstep models` lists them), or unet-2d, unet-3d, cosmoflow, lstm, fno")
+                 "a model of the zoo (`lockstep models` lists them), or unet-2d, unet-3d, cosmoflow, lstm, fno, gpt")
       ->capture_default_str();
   app.add_option("--batch", o.batch, "samples per rank")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--shards", o.shards, "shards of the global batch over all ranks; 0: one per rank")

@@ -1,5 +1,6 @@
-// The subjects that bench_step trains, by name: a classifier of the zoo on images and labels, or a field model in a
-// fixed size with the mean squared error. bench/torch_fields.py has the same field models in PyTorch.
+// The subjects that bench_step trains, by name: a classifier of the zoo on images and labels, a field model in a fixed
+// size with the mean squared error, or a GPT of 6 blocks, 384 wide, on 256 bytes. bench/torch_fields.py and
+// bench/torch_sequences.py have the same field models and GPT in PyTorch.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 #include "lockstep/losses/regression.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/field_model.h"
+#include "models/zoo/gpt.h"
 #include "models/zoo/registry.h"
 
 namespace lockstep::bench {
@@ -40,6 +42,18 @@ inline const std::vector<FieldSubject>& field_subjects() {
   return table;
 }
 
+inline Subject gpt_subject() {
+  const models::GptConfig config{.layers = 6, .heads = 6, .width = 384};
+  auto network = std::make_unique<models::Gpt>(config);
+  plan::ModelFunction function = [model = network.get()](const plan::Inputs& in) {
+    return plan::Traced{.loss = model->loss(in["tokens"], in["targets"]).loss};
+  };
+  return {.fields = {{"tokens", {config.context}, DType::I32}, {"targets", {config.context}, DType::I32}},
+          .classes = config.vocabulary,
+          .network = std::move(network),
+          .function = std::move(function)};
+}
+
 // Makes the subject of this name; images and fields have this floating type. Throws Error for an unknown name.
 inline Subject make_subject(const std::string& name, DType floats) {
   for (const FieldSubject& s : field_subjects()) {
@@ -54,6 +68,7 @@ inline Subject make_subject(const std::string& name, DType floats) {
             .function = std::move(function),
             .rate = 1e-3};
   }
+  if (name == "gpt") return gpt_subject();
   const models::ModelEntry& entry = models::find_model(name);
   auto network = models::build_model(name);
   plan::ModelFunction function = models::classify(*network);

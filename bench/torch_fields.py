@@ -4,6 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+import torch_sequences
+
 
 def conv(axes):
     return (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1]
@@ -131,7 +133,7 @@ class Fno(nn.Module):
         return self.project2(F.gelu(self.project1(x), approximate="tanh"))
 
 
-MODELS = {"unet": UNet, "cosmoflow": CosmoFlow, "lstm": Forecaster, "fno": Fno}
+MODELS = {"unet": UNet, "cosmoflow": CosmoFlow, "lstm": Forecaster, "fno": Fno, "encoder": torch_sequences.SeriesEncoder}
 
 # The rows of bench/subject.h: the model, and its configuration.
 ROWS = {

@@ -5,7 +5,7 @@ usage: torch_step.py bench MODEL BATCH [OPTIONS]
        torch_step.py ddp RANKS gloo|mpi MODEL BATCH [OPTIONS]     ranks of one thread each, started by mpirun
 
 One random batch, SGD with momentum and weight decay, as bench_step. MODEL is a field model of bench/torch_fields.py
-(mean squared error), or one of tests/parity/torch_models.py (cross entropy). The last line has the samples per second of all ranks as 'X img/s'."""
+(mean squared error), gpt (bench/torch_sequences.py), or one of tests/parity/torch_models.py (cross entropy). The last line has the samples per second of all ranks as 'X img/s'."""
 import argparse
 import os
 import pathlib
@@ -17,17 +17,24 @@ HERE = pathlib.Path(__file__).resolve().parent
 IMAGES = {"toy": (3, 32, 32), "mlp": (256,), "mnist_mlp": (784,)}
 
 
-def subject(name):
-    """Model, shapes of a sample's input and target, and the number of classes, 0 for numbers."""
+def subject(name, batch):
+    """Model, a batch of inputs and targets, and whether the targets are classes."""
+    import torch
     import torch_fields
+    import torch_sequences
+    if name in torch_sequences.ROWS:
+        config = torch_sequences.ROWS[name]
+        tokens = torch.randint(0, config["vocabulary"], (2, batch, config["context"]))
+        return torch_sequences.Gpt(**config), tokens[0], tokens[1], True
     if name in torch_fields.ROWS:
         model, config = torch_fields.ROWS[name]
-        return torch_fields.MODELS[model](**config), config["inputs"], config["outputs"], 0
+        return torch_fields.MODELS[model](**config), torch.randn(batch, *config["inputs"]), torch.randn(batch, *config["outputs"]), False
     sys.path.append(str(HERE.parent / "tests" / "parity"))
     import torch_models
     small = name in IMAGES or name.endswith("_cifar") or name in ("resnet20", "resnet32", "resnet44", "resnet56", "resnet110")
     classes = 10 if small else 1000
-    return torch_models.build(name, classes), IMAGES.get(name, (3, 32, 32) if small else (3, 224, 224)), (), classes
+    image = IMAGES.get(name, (3, 32, 32) if small else (3, 224, 224))
+    return torch_models.build(name, classes, image), torch.randn(batch, *image), torch.randint(0, classes, (batch,)), True
 
 
 def time_steps(a):
@@ -47,17 +54,15 @@ def time_steps(a):
             dist.init_process_group(a.backend)
         rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
-    model, inputs, outputs, classes = subject(a.model)
+    model, x, y, classes = subject(a.model, a.batch)
     parameters = sum(p.numel() for p in model.parameters())
-    x = torch.randn(a.batch, *inputs)
-    y = torch.randint(0, classes, (a.batch,)) if classes else torch.randn(a.batch, *outputs)
     memory = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim(), torch.contiguous_format) if a.cl else torch.contiguous_format
     model, x = model.to(memory_format=memory), x.to(memory_format=memory)
     model.train()
     if a.backend:
         model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1 if classes else 1e-3, momentum=0.9, weight_decay=1e-4)
-    loss_of, seconds = F.cross_entropy if classes else F.mse_loss, []
+    loss_of, seconds = (lambda logits, y: F.cross_entropy(logits.flatten(0, -2), y.flatten())) if classes else F.mse_loss, []
     for step in range(a.warmup + a.steps):
         began = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)

@@ -72,7 +72,7 @@ void add_options(train::Program& program, Settings& s) {
   program.option("modes", s.config.modes, "frequencies per axis that a Fourier layer keeps; 0: the model's own");
   program.option("latent", s.config.latent, "numbers in the middle of --model vae; 0: the model's own");
   program.option("dropout", s.config.dropout,
-                 "probability of dropout in cosmoflow, lstm, gru (between layers) and tcn");
+                 "probability of dropout in cosmoflow, lstm, gru (between layers), tcn and encoder");
   program.option("kl-weight", s.config.kl_weight, "of the divergence in the loss of --model vae");
   program.option("loss", s.task.loss,
                  "of numbers: mse, l1, huber, relative-l2 (of each sample: |prediction - target| / |target|), "

@@ -14,6 +14,7 @@ void add_compare_command(CLI::App& app);
 // These two start the program that wrote a checkpoint in the place of this process.
 void add_evaluate_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
+void add_generate_command(CLI::App& app);
 void add_hosts_command(CLI::App& app);
 void add_logs_command(CLI::App& app);
 void add_pack_command(CLI::App& app);

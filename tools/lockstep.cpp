@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
   lockstep::tools::add_compare_command(app);
   lockstep::tools::add_evaluate_command(app);
   lockstep::tools::add_predict_command(app);
+  lockstep::tools::add_generate_command(app);
   lockstep::tools::add_hosts_command(app);
   lockstep::tools::add_logs_command(app);
   lockstep::tools::add_pack_command(app);

@@ -3,12 +3,14 @@
 #include "data/datasets/cifar.h"
 #include "data/datasets/clusters.h"
 #include "data/datasets/csv_entry.h"
+#include "data/datasets/corpus.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/field_entries.h"
 #include "data/datasets/image_entries.h"
 #include "data/datasets/mnist.h"
 #include "data/datasets/npy.h"
 #include "data/datasets/synthetic.h"
+#include "data/datasets/text_dataset.h"
 
 namespace lockstep::datasets {
 
@@ -39,6 +41,10 @@ data::Catalogue field_catalogue() {
 data::Catalogue force_catalogue() {
   static const std::vector<data::DatasetEntry> table{clusters_entry()};
   return table;
+}
+
+std::vector<data::DatasetEntry> text_catalogue(const TextOptions& options) {
+  return {corpus_entry(options), text_entry(options)};
 }
 
 }  // namespace lockstep::datasets

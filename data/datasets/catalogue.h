@@ -2,6 +2,9 @@
 // line in catalogue.cpp.
 #pragma once
 
+#include <vector>
+
+#include "data/datasets/text_options.h"
 #include "lockstep/data/catalogue.h"
 
 namespace lockstep::datasets {
@@ -13,5 +16,9 @@ data::Catalogue image_catalogue();
 // Arrays of files: samples with the fields "input" and "target" (data/datasets/field_entries.h).
 data::Catalogue field_catalogue();
 data::Catalogue force_catalogue();  // atoms with energies and forces (data/datasets/clusters.h)
+// Text for language models: data/datasets/corpus.h and data/datasets/text_dataset.h. Samples have the fields "tokens"
+// and "targets", I32 (context), where target i is token i + 1, and "bytes", I32 (), the number of bytes that the
+// targets stand for; the end token counts as one. The entries read `options`, which must outlive them.
+std::vector<data::DatasetEntry> text_catalogue(const TextOptions& options);
 
 }  // namespace lockstep::datasets

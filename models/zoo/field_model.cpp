@@ -10,6 +10,7 @@
 #include "models/zoo/field_resnet.h"
 #include "models/zoo/fno.h"
 #include "models/zoo/series.h"
+#include "models/zoo/series_encoder.h"
 #include "models/zoo/unet.h"
 #include "models/zoo/vae.h"
 
@@ -17,7 +18,9 @@ namespace lockstep::models {
 namespace {
 
 std::string_view series_advice(const FieldModelConfig& config) {
-  return config.series ? "; with --series, where features are behind the time, expected --model lstm, gru or tcn" : "";
+  return config.series
+             ? "; with --series, where features are behind the time, expected --model lstm, gru, tcn or encoder"
+             : "";
 }
 
 }  // namespace
@@ -25,7 +28,7 @@ std::string_view series_advice(const FieldModelConfig& config) {
 std::span<const FieldModelEntry> field_models() {
   static const std::vector<FieldModelEntry> table{
       field_mlp_entry(), field_cnn_entry(), field_resnet_entry(), autoencoder_entry(), vae_entry(), unet_entry(),
-      fno_entry(),       cosmoflow_entry(), lstm_entry(),         gru_entry(),         tcn_entry()};
+      fno_entry(),       cosmoflow_entry(), lstm_entry(),         gru_entry(),         tcn_entry(), encoder_entry()};
   return table;
 }
 

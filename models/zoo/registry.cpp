@@ -12,6 +12,7 @@
 #include "models/zoo/mobilenet.h"
 #include "models/zoo/resnet.h"
 #include "models/zoo/vgg.h"
+#include "models/zoo/vit.h"
 
 namespace lockstep::models {
 namespace {
@@ -92,7 +93,7 @@ std::vector<ModelEntry> make_table() {
       resnet(grouped(50, 1, 128), "wide_resnet50_2", "torchvision's ResNet-50 with bottlenecks of twice the width"));
   table.push_back(
       resnet(grouped(101, 1, 128), "wide_resnet101_2", "torchvision's ResNet-101 with bottlenecks of twice the width"));
-  for (auto entries : {densenet_entries, mobilenet_entries, vgg_entries})
+  for (auto entries : {densenet_entries, mobilenet_entries, vgg_entries, vit_entries})
     std::ranges::move(entries(), std::back_inserter(table));
   return table;
 }

@@ -10,13 +10,6 @@
 namespace lockstep::models {
 namespace {
 
-// (time, features) of a sample.
-Shape series_of(std::string_view site, const Shape& input) {
-  check(input.rank() == 1 || input.rank() == 2, site, "a sample's input is {}, expected (time, features) or (time)",
-        input.str());
-  return {input[0], input.rank() == 2 ? input[1] : 1};
-}
-
 template <class Recurrent>
 constexpr const char* kName = std::is_same_v<Recurrent, nn::LSTM> ? "lstm" : "gru";
 
@@ -31,9 +24,15 @@ std::int64_t blocks_that_see(std::int64_t steps, std::int64_t kernel) {
 
 }  // namespace
 
+Shape series_shape(std::string_view site, const Shape& input) {
+  check(input.rank() == 1 || input.rank() == 2, site, "a sample's input is {}, expected (time, features) or (time)",
+        input.str());
+  return {input[0], input.rank() == 2 ? input[1] : 1};
+}
+
 template <class Recurrent>
 Forecaster<Recurrent>::Forecaster(const ForecasterConfig& c)
-    : series_(series_of(kName<Recurrent>, c.input)),
+    : series_(series_shape(kName<Recurrent>, c.input)),
       output_(c.output),
       recurrent_(this, kName<Recurrent>,
                  nn::RecurrentConfig{.in = series_[1], .hidden = c.width, .layers = c.depth, .dropout = c.dropout}),
@@ -82,7 +81,7 @@ class TemporalCnn::Block : public nn::Module {
 };
 
 TemporalCnn::TemporalCnn(const TemporalCnnConfig& c)
-    : series_(series_of("tcn", c.input)),
+    : series_(series_shape("tcn", c.input)),
       output_(c.output),
       blocks_(blocks(c)),
       head_(this, "head", {.in = c.width, .out = c.output.elements()}) {}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "models/zoo/field_model.h"
 
 namespace lockstep::models {
+
+// Returns (time, features) of a sample's input, which is that or (time). Throws Error at `site` for another shape.
+Shape series_shape(std::string_view site, const Shape& input);
 
 struct ForecasterConfig {
   Shape input{}, output{};  // of one sample

@@ -49,6 +49,8 @@ const std::vector<Case>& cases() {
       {"gru", {.input = {7, 2}, .output = {1}, .width = 8}},
       {"tcn", {.input = {12, 3}, .output = {1, 3}, .width = 6, .dropout = 0.1}},
       {"tcn", {.input = {5}, .output = {2}, .width = 6, .depth = 1}},
+      {"encoder", {.input = {18, 3}, .output = {2, 3}, .width = 32, .dropout = 0.1}},
+      {"encoder", {.input = {5}, .output = {2}, .width = 6, .depth = 1}},
   };
   return all;
 }
@@ -146,7 +148,7 @@ TEST(FieldModels, ShapesThatTheyCannotTakeAreNamed) {
             "[lstm] dropout 1 and weight 1 of the divergence, expected a number in [0, 1) and at least 0");
   EXPECT_EQ(message("unets", {.input = {8, 3}, .output = {3}}),
             "[models] there is no model 'unets' for fields, expected one of mlp, cnn, resnet, autoencoder, vae, unet, "
-            "fno, cosmoflow, lstm, gru, tcn");
+            "fno, cosmoflow, lstm, gru, tcn, encoder");
 }
 
 TEST(CosmoFlow, HasTheSizeOfTheReference) {

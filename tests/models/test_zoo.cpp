@@ -82,9 +82,9 @@ TEST(Registry, NamesAreUniqueAndFound) {
     EXPECT_TRUE(names.insert(e.name).second) << e.name;
     EXPECT_EQ(&models::find_model(e.name), &e);
   }
-  for (const char* name :
-       {"toy", "mlp", "mnist_mlp", "mnist_convnet", "resnet18", "resnet152", "resnet50_cifar", "resnet20", "resnet110",
-        "resnext50_32x4d", "wide_resnet50_2", "densenet121", "densenet100_cifar", "mobilenet_v2"}) {
+  for (const char* name : {"toy", "mlp", "mnist_mlp", "mnist_convnet", "resnet18", "resnet152", "resnet50_cifar",
+                           "resnet20", "resnet110", "resnext50_32x4d", "wide_resnet50_2", "densenet121",
+                           "densenet100_cifar", "mobilenet_v2", "vit_ti_16", "vit_b_16", "deit_s_16", "vit_ti_cifar"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
 }
@@ -130,7 +130,9 @@ INSTANTIATE_TEST_SUITE_P(Zoo, TorchvisionModel,
                                          Known{"densenet161", 28681000}, Known{"densenet169", 14149480},
                                          Known{"densenet201", 20013928}, Known{"resnext50_32x4d", 25028904},
                                          Known{"resnext101_32x8d", 88791336}, Known{"wide_resnet50_2", 68883240},
-                                         Known{"wide_resnet101_2", 126886696},
+                                         Known{"wide_resnet101_2", 126886696}, Known{"vit_b_16", 86567656},
+                                         // timm's vit_tiny_patch16_224 and vit_small_patch16_224.
+                                         Known{"vit_ti_16", 5717416}, Known{"vit_s_16", 22050664},
                                          // Huang et al. (2016), table 2: 0.8 million.
                                          Known{"densenet100_cifar", 769162}),
                          [](const auto& tested) { return std::string(tested.param.name); });

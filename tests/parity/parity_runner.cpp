@@ -19,6 +19,7 @@
 #include "models/zoo/field_model.h"
 #include "models/zoo/mobilenet.h"
 #include "models/zoo/registry.h"
+#include "tests/parity/gpt_request.h"
 #include "tests/parity/operator_model.h"
 
 namespace lockstep::parity {
@@ -85,6 +86,15 @@ Subject make_subject(const json& request, const Tensors& weights) {
     plan::ModelFunction function = [m = model.get()](const plan::Inputs& in) { return (*m)(in); };
     const bool has_output = !model->is_loss();
     return {std::move(model), std::move(function), has_output};
+  }
+  if (request.contains("gpt")) {
+    auto network = std::make_unique<models::Gpt>(gpt_config(request["gpt"]));
+    plan::ModelFunction function = [m = network.get()](const plan::Inputs& in) {
+      const Value logits = m->logits(in["tokens"]);
+      in.graph().observe("output", logits);
+      return plan::Traced{.loss = m->loss(in["tokens"], in["targets"]).loss, .prediction = logits};
+    };
+    return {std::move(network), std::move(function)};
   }
   if (request.contains("field_model")) {
     auto network = field_model(request);

@@ -17,6 +17,7 @@ class FieldModels(unittest.TestCase):
         "unet, 2-D": ("unet", {"inputs": (2, 16, 8), "outputs": (1, 16, 8), "width": 4, "depth": 2}),
         "unet, 3-D": ("unet", {"inputs": (1, 8, 4, 8), "outputs": (2, 8, 4, 8), "width": 4, "depth": 2}),
         "cosmoflow": ("cosmoflow", {"inputs": (2, 16, 8, 12), "outputs": (3,), "width": 4, "depth": 2}),
+        "encoder": ("encoder", {"inputs": (16, 3), "outputs": (4, 3), "width": 32, "depth": 2}),
         "lstm": ("lstm", {"inputs": (10, 3), "outputs": (2,), "width": 8, "depth": 2}),
         "fno": ("fno", {"inputs": (1, 12, 10), "outputs": (2, 12, 10), "width": 4, "depth": 2, "modes": 4}),
     }

@@ -14,7 +14,7 @@ class ModelRow(unittest.TestCase):
         classes, steps = request.pop("classes", 10), request.get("steps", 1)
         torch.manual_seed(1)
         generator = torch.Generator().manual_seed(2)
-        model = torch_models.settle(torch_models.build(model_name, classes), image, generator)
+        model = torch_models.settle(torch_models.build(model_name, classes, image), image, generator)
         weights = {name: t.clone() for name, t in model.state_dict().items()}
         batch = {"image": torch.randn((samples * steps, *image), generator=generator),
                  "label": torch.randint(classes, (samples * steps,), generator=generator, dtype=torch.int32)}
@@ -49,6 +49,11 @@ class DenseNet121(ModelRow):
 class MobileNetV2(ModelRow):
     def test_everything_of_a_step(self):
         self.step("mobilenet_v2", [3, 72, 56], 6)
+
+
+class ViTTiny(ModelRow):
+    def test_everything_of_a_step(self):
+        self.step("vit_ti_16", [3, 48, 48], 4)
 
 
 class Resnet18Cifar(ModelRow):

@@ -138,7 +138,7 @@ def optimizer_of(parameters, request):
 def loss_of(request, dtype):
     weights = request.get("class_weights")
     return lambda logits, label: F.cross_entropy(
-        logits, label.long(), weight=None if weights is None else torch.tensor(weights, dtype=dtype),
+        logits.flatten(0, -2), label.flatten().long(), weight=None if weights is None else torch.tensor(weights, dtype=dtype),
         label_smoothing=request.get("label_smoothing", 0.0))
 
 
@@ -176,12 +176,15 @@ def borderline_runs(run_torch):
 
 def torch_model(model, batch, request, dtype, memory_format, noise=None):
     """What the runner does for a model of the zoo, in PyTorch and of that precision; `noise` moves the images."""
-    source = batch["input" if "field_model" in request else "image"]
-    if "field_model" in request:  # not all of their tensors have four dimensions
+    source, label = (batch[name] for name in (("tokens", "targets") if "gpt" in request else
+                                              ("input", "target") if "field_model" in request else ("image", "label")))
+    if "field_model" in request or source.dim() != 4:  # not all tensors have four dimensions
         memory_format = torch.contiguous_format
-    model = copy.deepcopy(model).to(dtype, memory_format=memory_format)
-    image = source.to(dtype, memory_format=memory_format)
-    label = batch["target"].to(dtype) if "field_model" in request else batch["label"]
+    model = copy.deepcopy(model).to(dtype)
+    if memory_format is not torch.contiguous_format:
+        model = model.to(memory_format=memory_format)
+    image = source.to(dtype, memory_format=memory_format) if source.is_floating_point() else source
+    label = label.to(dtype) if label.is_floating_point() else label
     if noise is not None:
         image = image * (1 + (2 * torch.rand(image.shape, generator=noise, dtype=dtype) - 1) * judge.MOVED)
     steps = request.get("steps", 1)
@@ -205,7 +208,7 @@ def torch_model(model, batch, request, dtype, memory_format, noise=None):
         losses.append(loss.item())
         if step == 0:
             result["output"] = logits.detach().numpy().copy()
-            result |= as_arrays("gradient/", ((n, p.grad) for n, p in model.named_parameters()))
+            result |= as_arrays("gradient/", ((n, p.grad) for n, p in model.state_dict(keep_vars=True).items() if isinstance(p, torch.nn.Parameter)))
             result |= as_arrays("buffer/", model.named_buffers())
         optimizer.step()
     result |= as_arrays("after/", model.state_dict().items())

@@ -51,8 +51,8 @@ class CifarResNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
-def build(name, classes):
-    """The torch model of that name in the zoo's table."""
+def build(name, classes, image=(3, 224, 224)):
+    """The torch model of that name in the zoo's table, for images of that shape."""
     if name == "toy":
         return LeNet(classes)
     if name == "mlp":
@@ -64,6 +64,10 @@ def build(name, classes):
         return torchvision.models.mobilenet_v2(num_classes=classes, dropout=0)
     if name.startswith(("densenet", "resnext", "wide_resnet")):
         return getattr(torchvision.models, name)(num_classes=classes)
+    if name.startswith("vit_"):
+        width, heads = {"ti": (192, 3), "s": (384, 6), "b": (768, 12)}[name.split("_")[1]]
+        return torchvision.models.VisionTransformer(image[1], int(name.split("_")[2]), 12, heads, width, 4 * width,
+                                                    num_classes=classes)
     if name.startswith("resnet"):
         depth = name[len("resnet"):].split("_")[0]
         if int(depth) in (20, 32, 44, 56, 110):
@@ -89,6 +93,8 @@ def settle(model, image, generator):
                 module.momentum, module.saved = 0.5, module.momentum
             if isinstance(module, (BasicBlock, Bottleneck)):
                 (module.bn3 if isinstance(module, Bottleneck) else module.bn2).weight.mul_(0.3)
+            if isinstance(module, torchvision.models.VisionTransformer):  # its last layer is 0
+                module.heads.head.weight.add_(0.05 * torch.randn(module.heads.head.weight.shape, generator=generator))
             if isinstance(module, InvertedResidual) and module.use_res_connect:
                 module.conv[-1].weight.mul_(0.3)
         for _ in range(4):

@@ -50,12 +50,12 @@ def check_table():
 
 def check_models():
     """The two registries, of classifiers and of models of fields, include every model of the zoo, and nothing else of it. What other
-    files of models/ include is a part that models share."""
+    files of models/ and of tools/ include is a part that models share, or a tool's."""
     zoo = root / "models/zoo"
     registries = {"registry", "field_model"}
     text = "".join(read(zoo / f"{name}.cpp") for name in registries)
     included = set(re.findall(r'#include "models/zoo/(\w+)\.h"', text)) - registries
-    others = [p for p in (root / "models").rglob("*") if p.suffix in (".h", ".cpp") and p.stem not in registries]
+    others = [p for folder in ("models", "tools") for p in (root / folder).rglob("*") if p.suffix in (".h", ".cpp") and p.stem not in registries]
     shared = {name for p in others for name in re.findall(r'#include "models/zoo/(\w+)\.h"', read(p)) if name != p.stem}
     models = headers_and_sources(zoo, but=registries)
     for name in sorted(models - included - shared):
@@ -67,7 +67,7 @@ def check_models():
 def check_datasets():
     """Every NAME_entry() that a header declares is in the catalogue, and every one there is defined beside its header."""
     folder = root / "data/datasets"
-    listed = set(re.findall(r"\b(\w+)_entry\(\)", read(folder / "catalogue.cpp")))
+    listed = set(re.findall(r"\b(\w+)_entry\(", read(folder / "catalogue.cpp")))
     declared = {}
     for header in folder.glob("*.h"):
         for name in re.findall(r"^data::DatasetEntry (\w+)_entry\(", read(header), re.M):

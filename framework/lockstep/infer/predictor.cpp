@@ -53,7 +53,7 @@ checkpoint::LoadReport Predictor::load(std::span<const io::NamedTensor> tensors,
 
 Tensor Predictor::operator()(const Tensor& input) { return (*this)({{options_.input, input}}); }
 
-Tensor Predictor::operator()(std::initializer_list<Input> inputs) {
+Tensor Predictor::predict(std::span<const Input> inputs) {
   std::vector<Tensor> converted;
   converted.reserve(inputs.size());  // Input refers to its elements
   std::vector<Input> ready;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,10 @@ class Predictor {
   // model's type. Compiles a plan for each number of samples in a part, and keeps it. Throws Error for inputs that the
   // model does not accept.
   Tensor operator()(const Tensor& input);
-  Tensor operator()(std::initializer_list<Input> inputs);  // predict({{"left", a}, {"right", b}})
+  Tensor operator()(std::initializer_list<Input> inputs) {  // predict({{"left", a}, {"right", b}})
+    return predict({inputs.begin(), inputs.size()});
+  }
+  Tensor predict(std::span<const Input> inputs);
   // Returns a value that the function observed, for the last part that was computed; throws Error before the first one.
   Tensor observed(const std::string& name) const;
 
