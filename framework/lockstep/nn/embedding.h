@@ -56,8 +56,8 @@ class Embedding : public Module, public TableOwner {
  private:
   std::optional<std::int64_t> padding_;
   std::unique_ptr<Table> own_;
-  Table* table_ = nullptr;        // with `sparse`
-  Parameter* weight_ = nullptr;   // without
+  Table* table_ = nullptr;       // with `sparse`
+  Parameter* weight_ = nullptr;  // without it
 };
 
 struct EmbeddingBagConfig {
@@ -73,19 +73,15 @@ struct EmbeddingBagConfig {
 // Returns one row per sample, (N, embedding_dim): the sum, the mean or the largest elements of the rows of its bag. The
 // ids are (N, K): K is the capacity of a bag. A bag uses the entries whose id is not padding_idx, all K without one; or,
 // with counts (N), its first counts[n] entries. Ids behind them must be row numbers too, such as 0. An empty bag gives 0.
-class EmbeddingBag : public Module, public TableOwner {
+class EmbeddingBag : public Embedding {
  public:
   using Config = EmbeddingBagConfig;
   explicit EmbeddingBag(Config config);  // throws as Embedding does
   Value operator()(Value indices) const;
   Value operator()(Value indices, Value counts) const;
-  Parameter& weight() const { return rows_.weight(); }
-  Table& table() const { return rows_.table(); }
-  Table* owned_table() override { return nullptr; }  // that of the part below
 
  private:
   BagMode mode_;
-  Embedding rows_;
 };
 
 }  // namespace lockstep::nn

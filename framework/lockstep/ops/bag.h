@@ -18,7 +18,7 @@ class BagOp : public Op {
   BagOp(BagMode mode, std::optional<std::int64_t> padding) : mode_(mode), padding_(padding) {}
   BagMode mode() const { return mode_; }
   std::optional<std::int64_t> padding() const { return padding_; }
-  std::string_view name() const override { return "bag"; }
+  std::string_view name() const override { return mode_ == BagMode::Max ? "bag_max" : "bag"; }
   std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   std::string attributes() const override;
@@ -34,7 +34,7 @@ class BagGradientOp : public Op {
   BagGradientOp(BagMode mode, std::optional<std::int64_t> padding) : mode_(mode), padding_(padding) {}
   BagMode mode() const { return mode_; }
   std::optional<std::int64_t> padding() const { return padding_; }
-  std::string_view name() const override { return "bag_gradient"; }
+  std::string_view name() const override { return mode_ == BagMode::Max ? "bag_max_gradient" : "bag_gradient"; }
   std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
 

@@ -11,6 +11,9 @@ constexpr std::string_view kBatchNorm =
 constexpr std::string_view kRecurrent =
     "a recurrent layer can be differentiated once; do without it between the two Values of a gradient()";
 
+constexpr std::string_view kSparse =
+    "a sparse table can be differentiated once; an Embedding with .sparse = false any number of times";
+
 constexpr OpDerivatives kTable[] = {
     {"all_reduce_sum", Any},
     {"amax", Any},
@@ -21,6 +24,10 @@ constexpr OpDerivatives kTable[] = {
     {"average_pool2d_gradient", Any},
     {"average_pool3d", Any},
     {"average_pool3d_gradient", Any},
+    {"bag", Any},
+    {"bag_gradient", Any},
+    {"bag_max", First},
+    {"bag_max_gradient", None, "the largest elements of a bag can be differentiated once; its sum any number of times"},
     {"batch_norm2d", First},
     {"batch_norm2d_gradient", None, kBatchNorm},
     {"batch_norm2d_gradient_apply", None, kBatchNorm},
@@ -96,6 +103,9 @@ constexpr OpDerivatives kTable[] = {
     {"spectral_product", Any},
     {"split", Any},
     {"sum", Any},
+    {"table", None},
+    {"table_gradient", None, kSparse},
+    {"table_lookup", First},
     {"to_floating", None, "integers have no slope; differentiate by a floating value"},
 };
 

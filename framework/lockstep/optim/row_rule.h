@@ -2,15 +2,11 @@
 // and no other row. One thread may call a rule at a time for one row; different rows on different threads.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "lockstep/core/dtype.h"
 
 namespace lockstep::optim {
 
@@ -60,10 +56,23 @@ struct RowRates {
   double learning_rate = 0, gradient_scale = 1;
   std::int64_t count = 1;  // number of this update, from 1
 };
-// Updates one row of `width` elements by the sum of its gradients; `states` in the order of row_states(). T is float or
-// double.
+// The update of one step: call it for each touched row with the sum of the row's gradients, and its states in the order of
+// row_states(). T is float or double.
 template <class T>
-void update_row(const RowRuleOptions& options, const RowRates& rates, std::int64_t width, const T* gradient, T* values,
-                std::span<T* const> states);
+class RowUpdate {
+ public:
+  RowUpdate(const RowRuleOptions& options, const RowRates& rates);
+  void operator()(std::int64_t width, const T* gradient, T* values, std::span<T* const> states) const;
+
+ private:
+  T mean(T sum, T w) const { return sum * scale_ + decay_ * w; }
+  void adagrad(std::int64_t n, const T* g, T* w, T* sum) const;
+  void rowwise_adagrad(std::int64_t n, const T* g, T* w, T* sum) const;
+  void adam(std::int64_t n, const T* g, T* w, T* mean, T* square) const;
+  void ftrl(std::int64_t n, const T* g, T* w, T* z, T* squares) const;
+
+  RowRuleOptions options_;
+  T rate_, scale_, decay_, epsilon_;
+};
 
 }  // namespace lockstep::optim

@@ -111,7 +111,7 @@ void GradientEngine::finish_step() {
   gate_.wait_until([this] {
     const StepState& step = update_.state();
     return step.sums_known && step.decided && (gate_.is_late_allowed() || !late()) &&
-           reducer_.reduced(kStatisticsReduction);
+           update_.is_further_updated() && reducer_.reduced(kStatisticsReduction);
   });
   update_.end();
   if (!late()) driver_.sleep();

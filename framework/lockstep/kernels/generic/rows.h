@@ -34,5 +34,6 @@ std::vector<KernelRow> shape_rows();
 std::vector<KernelRow> index_rows();
 std::vector<KernelRow> recurrent_rows();
 std::vector<KernelRow> fourier_rows();
+std::vector<KernelRow> table_rows();
 
 }  // namespace lockstep::kernels::generic

@@ -9,6 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/nn/embedding.h"
 #include "lockstep/parallel/reduce/bucket_hook.h"
 #include "lockstep/parallel/reduce/bucket_pieces.h"
 #include "lockstep/train/step/autotune.h"
@@ -136,6 +137,25 @@ std::string text_of(const std::vector<NamedParameter>& parameters) {
   return text;
 }
 
+std::string text_of(const std::vector<NamedTable>& tables, const parallel::TableOptions& options) {
+  std::string text = options.shard ? "sharded\n" : "";
+  for (const auto& [name, table] : tables) {
+    const optim::RowRuleOptions& r = options.rules.of(name);
+    text += fmt::format("{} {}{} {} rate {} decay {} betas {} {} epsilon {} accumulator {} l1 {} l2 {} beta {}\n", name,
+                        table->shape().str(), table->trainable ? "" : " frozen", name_of(r.rule), r.rate_scale,
+                        r.weight_decay, r.beta1, r.beta2, r.epsilon, r.initial_accumulator, r.l1, r.l2, r.beta);
+  }
+  return text;
+}
+
+void check_tables(const TrainerOptions& o) {
+  const bool alone = o.parallel.hook != nullptr && !o.parallel.hook->reduces();
+  check(!alone && o.parallel.local_steps == 1, kSite,
+        "sparse tables with steps that each rank makes alone, expected steps whose gradients are summed over all ranks");
+  check(!o.average.any(), kSite,
+        "an average of the weights with sparse tables, expected none: it covers dense parameters alone");
+}
+
 std::string form_of(plan::ParameterStore& store) {
   std::string text;
   for (const NamedParameter& p : store.parameters()) text += p.name + " " + store.layout(p.parameter).str() + "\n";
@@ -171,6 +191,19 @@ PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& m
   comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
   comm::check_same(comm_, "the model's operations", operations);
   if (options_.shards > 0) comm::check_same(comm_, "with --shards, kernels", kernels());
+  make_tables(module);
+}
+
+void PreparedModel::make_tables(const nn::Module& module) {
+  const std::vector<NamedTable> tables = nn::named_tables(module);
+  comm::check_same(comm_, "the model's sparse tables", text_of(tables, options_.tables));
+  if (tables.empty()) return;
+  comm::collectively(comm_, [&] {
+    check_tables(options_);
+    tables_ = parallel::TableEngine::make(
+        comm_, world_, memory_,
+        {.tables = tables, .options = options_.tables, .dtype = options_.precision, .seed = options_.seed});
+  });
 }
 
 void PreparedModel::plan_nominal_batch(std::string& operations) {
