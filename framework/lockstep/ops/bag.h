@@ -37,6 +37,7 @@ class BagGradientOp : public Op {
   std::string_view name() const override { return mode_ == BagMode::Max ? "bag_max_gradient" : "bag_gradient"; }
   std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
+  std::string attributes() const override;
 
  private:
   BagMode mode_;

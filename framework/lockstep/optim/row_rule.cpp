@@ -37,7 +37,7 @@ std::string_view name_of(RowRule rule) {
     case RowRule::Adagrad:
       return "adagrad";
     case RowRule::AdagradRowwise:
-      return "rowwise_adagrad";
+      return "rowwise-adagrad";
     case RowRule::Adam:
       return "adam";
     case RowRule::Ftrl:

@@ -96,6 +96,7 @@ class TypedTableEngine final : public TableEngine {
     ++step_;
     walk_.begin();
     phase_ = Phase::Computing;
+    opened_ = false;
     collecting_ = true;
     begin_passes();
   }
@@ -126,9 +127,13 @@ class TypedTableEngine final : public TableEngine {
   }
   void end_passes() override { lookups_.end(); }
 
-  void open(bool squares) override { wants_squares_ = squares; }
+  void open(bool squares) override {
+    wants_squares_ = squares;
+    opened_ = true;
+  }
   bool advance() override {
     bool moved = false;
+    if (!opened_) return moved;  // the engine's state is still that of the last step
     if (phase_ == Phase::Exchanging) {
       moved = exchange_.advance();
       if (!exchange_.done()) return moved;
@@ -154,7 +159,7 @@ class TypedTableEngine final : public TableEngine {
   bool is_updated() const override { return phase_ == Phase::Updated; }
 
   const std::vector<TableTensor>& tensors() const override { return tensors_; }
-  Tensor read(const TableTensor& tensor, Range rows) override;
+  Tensor read(const TableTensor& tensor, Range rows, bool wanted) override;
   void write(const TableTensor& tensor, Range rows, const Tensor& values) override;
   void settle() override {
     for (Backoff wait; !updated_.all_reached(settled_step()); wait.pause()) waiting_();
@@ -201,7 +206,8 @@ class TypedTableEngine final : public TableEngine {
   RowSet<T> use_, scratch_;
   std::uint64_t step_ = 0;
   int pass_gradients_ = 0, expected_gradients_ = 0;
-  bool last_pass_ = false, shard_ended_ = true, collecting_ = false, wants_squares_ = false;
+  bool last_pass_ = false, shard_ended_ = true, collecting_ = false, opened_ = false,
+       wants_squares_ = false;
   Phase phase_ = Phase::Updated;
 };
 
@@ -225,14 +231,14 @@ void TypedTableEngine<T>::update_table(std::size_t t, const UpdateStep& step) {
 }
 
 template <class T>
-Tensor TypedTableEngine<T>::read(const TableTensor& tensor, Range rows) {
+Tensor TypedTableEngine<T>::read(const TableTensor& tensor, Range rows, bool wanted) {
   settle();
   const auto& stored = store_[tensor.number];
   const std::int64_t width = stored.width(tensor.part);
   std::vector<std::int64_t> dims = tensor.shape.dims();
   dims[0] = rows.size();
   if (!store_.owners().sharded) {
-    if (!comm_.is_root()) return {};
+    if (!wanted) return {};
     const T* const from = store_.row(stored, rows.begin, tensor.part);
     return Tensor::from<T>(Shape(dims), std::span(from, static_cast<std::size_t>(rows.size() * width)));
   }
@@ -245,7 +251,7 @@ Tensor TypedTableEngine<T>::read(const TableTensor& tensor, Range rows) {
   std::vector<T> all(comm_.is_root() ? static_cast<std::size_t>(rows.size() * width) : 0);
   const auto count = static_cast<std::size_t>(counts[static_cast<std::size_t>(comm_.rank())]);
   comm_.gatherv(comm::ConstBuffer(std::span(mine, count)), comm::Buffer(all), counts);
-  if (!comm_.is_root()) return {};
+  if (!comm_.is_root() || !wanted) return {};
   Tensor result(Shape(dims), dtype_of<T>);
   const T* from = all.data();
   for (int r = 0; r < comm_.size(); ++r) {

@@ -56,8 +56,9 @@ class TableEngine : public TableAccess, public FurtherGradients {
 
   // --- between steps, collective
   virtual const std::vector<TableTensor>& tensors() const = 0;
-  // Returns rows [range) of a tensor on rank 0, and an empty tensor on others.
-  virtual Tensor read(const TableTensor& tensor, Range rows) = 0;
+  // Returns rows [range) of a tensor: with `wanted` on rank 0, and where tables are replicated on other ranks too; else
+  // an empty tensor.
+  virtual Tensor read(const TableTensor& tensor, Range rows, bool wanted) = 0;
   // Replaces rows [range) by `values`, equal on all ranks; values may be read after settle().
   virtual void write(const TableTensor& tensor, Range rows, const Tensor& values) = 0;
   virtual void settle() = 0;  // waits until the values of all rows may be read

@@ -138,7 +138,7 @@ std::string text_of(const std::vector<NamedParameter>& parameters) {
 }
 
 std::string text_of(const std::vector<NamedTable>& tables, const parallel::TableOptions& options) {
-  std::string text = options.shard ? "sharded\n" : "";
+  std::string text = options.shard && !tables.empty() ? "sharded tables\n" : "";
   for (const auto& [name, table] : tables) {
     const optim::RowRuleOptions& r = options.rules.of(name);
     text += fmt::format("{} {}{} {} rate {} decay {} betas {} {} epsilon {} accumulator {} l1 {} l2 {} beta {}\n", name,
@@ -185,19 +185,18 @@ PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& m
       memory_(comm_, domains(module), options_.parallel.share_weights),
       collective_(world_.size > 1 ? std::make_shared<parallel::TreeCollective>(comm_) : nullptr),
       model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)) {
-  comm::check_same(comm_, "the model's parameters", text_of(model_.parameters().parameters()));
+  const std::vector<NamedTable> tables = nn::named_tables(module);
+  comm::check_same(comm_, "the model's parameters",
+                   text_of(model_.parameters().parameters()) + text_of(tables, options_.tables));
   std::string operations;
   comm::collectively(comm_, [&] { plan_nominal_batch(operations); });
   comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
   comm::check_same(comm_, "the model's operations", operations);
   if (options_.shards > 0) comm::check_same(comm_, "with --shards, kernels", kernels());
-  make_tables(module);
+  if (!tables.empty()) make_tables(tables);
 }
 
-void PreparedModel::make_tables(const nn::Module& module) {
-  const std::vector<NamedTable> tables = nn::named_tables(module);
-  comm::check_same(comm_, "the model's sparse tables", text_of(tables, options_.tables));
-  if (tables.empty()) return;
+void PreparedModel::make_tables(const std::vector<NamedTable>& tables) {
   comm::collectively(comm_, [&] {
     check_tables(options_);
     tables_ = parallel::TableEngine::make(
@@ -254,6 +253,7 @@ std::string PreparedModel::describe_parallel(const std::string& driver) const {
   for (const plan::Bucket& b : buckets) largest = std::max(largest, b.elements);
   const auto bytes = static_cast<double>(largest) * static_cast<double>(size_of(options_.precision));
   std::string text = path_reason_;
+  if (tables_ != nullptr) text = fmt::format("{}{}{}", text, text.empty() ? "" : "; ", tables_->describe());
   if (world_.size == 1) return text;
   text +=
       fmt::format("; {} bucket{} of up to {:.1f} MiB", buckets.size(), buckets.size() == 1 ? "" : "s", bytes / 1048576);

@@ -67,7 +67,7 @@ class PreparedModel {
   parallel::Domains domains(const nn::Module& module);
   plan::CompileOptions tuned(const nn::Module& module, const plan::ModelFunction& model);
   void plan_nominal_batch(std::string& operations);
-  void make_tables(const nn::Module& module);
+  void make_tables(const std::vector<NamedTable>& tables);
 
   comm::Communicator comm_;
   parallel::WorldLayout world_;
