@@ -28,7 +28,8 @@ RowOwners owners_of(const comm::Communicator& comm, const NodeMemory& memory, bo
 class UpdatedSteps {
  public:
   UpdatedSteps(NodeMemory& memory, const RowOwners& owners) {
-    if (owners.sharded || owners.mine().size() == 1) return;
+    const auto is_alone = [](const std::vector<int>& group) { return group.size() == 1; };
+    if (owners.sharded || std::ranges::all_of(owners.groups, is_alone)) return;  // the same on all ranks
     const std::span<std::byte> mine = memory.own(kLine);
     for (const std::span<std::byte> segment : memory.segments(mine))
       numbers_.push_back(reinterpret_cast<SharedNumber<std::uint64_t>*>(segment.data()));
@@ -61,6 +62,7 @@ class TypedTableEngine final : public TableEngine {
         squares_(comm),
         lookups_(comm, store_, waiting_) {
     for (auto& tables : slots_) tables.resize(store_.count());
+    pass_.resize(store_.count());
     for (std::size_t t = 0; t < store_.count(); ++t) list_tensors(t);
   }
 
@@ -80,16 +82,16 @@ class TypedTableEngine final : public TableEngine {
     });
   }
 
-  // A table that is used several times gets the sum of its uses, each rounded, in the order of the graph, as a dense
-  // parameter does.
+  // A table that is used several times gets the sum of its uses, each rounded, in the order of the graph; the sums of
+  // the micro-batches are added after that. So it is with a dense parameter.
   void add_gradient(const Table& table, std::span<const std::int64_t> rows, const void* gradient) override {
     if (!collecting_) return;  // a run outside of a step, which looks for a value that is not finite
     const std::size_t t = store_.find(table);
-    RowSet<T>& sum = slots_[static_cast<std::size_t>(walk_.slot())][t];
+    RowSet<T>& sum = pass_[t];
     RowSet<T>& into = sum.empty() ? sum : use_;
     sum_uses(sorter_, rows, table.rows, table.zero_row.value_or(-1), table.width, static_cast<const T*>(gradient), into);
     if (&into == &use_) add_rows(sum, use_, table.width, scratch_);
-    if (++pass_gradients_ == expected_gradients_ && last_pass_) end_shard();
+    if (++pass_gradients_ == expected_gradients_) end_pass();
   }
 
   void begin_step() override {
@@ -102,6 +104,7 @@ class TypedTableEngine final : public TableEngine {
   }
   void begin_shard() override {
     for (RowSet<T>& rows : slots_[static_cast<std::size_t>(walk_.slot())]) rows.clear();
+    for (RowSet<T>& rows : pass_) rows.clear();
     shard_ended_ = false;
   }
   void begin_pass(int gradients, bool last) override {
@@ -175,6 +178,14 @@ class TypedTableEngine final : public TableEngine {
     for (std::size_t t = 0; t < store_.count(); ++t) all.push_back(width(t));
     return all;
   }
+  void end_pass() {
+    for (std::size_t t = 0; t < store_.count(); ++t) {
+      RowSet<T>& sum = slots_[static_cast<std::size_t>(walk_.slot())][t];
+      sum.empty() ? std::swap(sum, pass_[t]) : add_rows(sum, pass_[t], width(t), scratch_);
+      pass_[t].clear();
+    }
+    if (last_pass_) end_shard();
+  }
   std::int64_t width(std::size_t table) const { return store_[table].table().width; }
   // The last step whose updates values contain when they are read now.
   std::uint64_t settled_step() const { return phase_ == Phase::Updated ? step_ : step_ - 1; }
@@ -202,6 +213,7 @@ class TypedTableEngine final : public TableEngine {
   RowSquares<T> squares_;
   RowService<T> lookups_;
   std::vector<TableTensor> tensors_;
+  std::vector<RowSet<T>> pass_;  // by table: the sums of the present pass
   IdSort sorter_;
   RowSet<T> use_, scratch_;
   std::uint64_t step_ = 0;
