@@ -6,6 +6,7 @@
 
 #include "lockstep/checkpoint/training_state.h"
 #include "lockstep/checkpoint/weights.h"
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep::train {
@@ -74,6 +75,77 @@ void TableState::load(const io::TensorSource& source, bool weights_only) const {
   }
   check(wrong.empty(), "tables", "the state does not fit the sparse tables of the model: {}", wrong);
   for (const auto& [piece, index] : found) tables_->write(*piece->tensor, piece->rows, source.tensor(index).tensor);
+}
+
+namespace {
+
+// The tensor of a weights file that has a piece's rows, and the number of the piece's first row in it.
+struct Found {
+  const io::NamedTensor* tensor = nullptr;
+  std::int64_t first = 0;
+};
+
+// `prefix`: begins the names of the file's tensors (LoadOptions::prefix).
+Found find_piece(const std::vector<io::NamedTensor>& tensors, const TableState::Piece& piece, const std::string& prefix) {
+  const std::string exact = prefix + piece.info.name.substr(checkpoint::kModelPrefix.size());
+  for (const std::string& name : {exact, prefix + piece.tensor->table}) {
+    const auto tensor = std::ranges::find(tensors, name, &io::NamedTensor::name);
+    if (tensor != tensors.end()) return {&*tensor, name == exact ? 0 : piece.rows.begin};
+  }
+  return {};
+}
+
+// Returns why the tensor does not fit; empty: it does.
+std::string mismatch(const TableState::Piece& piece, const Found& found) {
+  const Shape& shape = found.tensor->tensor.shape();
+  const std::int64_t width = piece.info.shape[1];
+  if (shape.rank() == 2 && shape[1] == width && is_floating(found.tensor->tensor.dtype()) &&
+      (shape == piece.info.shape || shape[0] == piece.tensor->shape[0]))
+    return "";
+  return fmt::format("{} {} instead of {}", piece.tensor->table, shape.str(), piece.tensor->shape.str());
+}
+
+}  // namespace
+
+void TableState::load_weights(const comm::Communicator& comm, std::vector<io::NamedTensor>& of_root,
+                              const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) const {
+  std::vector<Found> found(pieces_.size());
+  comm::collectively(comm, [&] {
+    for (std::size_t i = 0; comm.is_root() && i < pieces_.size(); ++i) {
+      const Piece& piece = pieces_[i];
+      const std::string& table = piece.tensor->table;
+      if (piece.tensor->part >= 0) continue;
+      found[i] = find_piece(of_root, piece, options.prefix);
+      std::string wrong = found[i].tensor == nullptr ? "" : mismatch(piece, found[i]);
+      const bool keeps = std::ranges::find(options.keep, table) != options.keep.end();
+      std::vector<std::string>& names = keeps                        ? report.skipped
+                                        : found[i].tensor == nullptr ? report.missing
+                                        : !wrong.empty()             ? report.mismatched
+                                                                     : report.loaded;
+      if (keeps || !wrong.empty()) found[i] = {};
+      const std::string& entry = wrong.empty() || keeps ? table : wrong;
+      if (names.empty() || names.back() != entry) names.push_back(entry);
+    }
+    if (options.strict) report.require_complete("weights");
+  });
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    if (comm.broadcast_value(std::uint8_t{found[i].tensor != nullptr}) == 0) continue;
+    Tensor values(piece.info.shape, piece.info.dtype);
+    if (comm.is_root()) {
+      const Tensor typed = found[i].tensor->tensor.to(piece.info.dtype);
+      const std::size_t row = static_cast<std::size_t>(piece.info.shape[1]) * size_of(piece.info.dtype);
+      std::copy_n(typed.raw() + static_cast<std::size_t>(found[i].first) * row, values.bytes(), values.raw());
+    }
+    comm.broadcast(std::span(values.raw(), values.bytes()));
+    tables_->write(*piece.tensor, piece.rows, values);
+  }
+  std::erase_if(of_root, [&](const io::NamedTensor& tensor) {
+    return std::ranges::any_of(pieces_, [&](const Piece& piece) {
+      const std::string whole = options.prefix + piece.tensor->table;
+      return piece.tensor->part < 0 && (tensor.name == whole || tensor.name.starts_with(whole + "/"));
+    });
+  });
 }
 
 io::TensorSource TableState::without_tables(const io::TensorSource& source) const {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/checkpoint/load_report.h"
+#include "lockstep/comm/communicator.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/io/named_tensor.h"
 #include "lockstep/io/tensor_source.h"
@@ -36,6 +38,10 @@ class TableState {
   // Replaces the state, or the values alone, by the source's tensors, which are equal on all ranks. Throws Error that
   // lists the missing ones and those of another shape before it writes. The caller then waits for all ranks.
   void load(const io::TensorSource& source, bool weights_only) const;
+  // Replaces values by rank 0's tensors of a weights file, whole or in pieces, removes those from its list, and adds to its
+  // report. All ranks throw the Error of a strict load, before values change. The caller then waits for all ranks.
+  void load_weights(const comm::Communicator& comm, std::vector<io::NamedTensor>& of_root,
+                    const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) const;
   // Returns the tensors of `source` that are not of tables; `source` must outlive the result.
   io::TensorSource without_tables(const io::TensorSource& source) const;
 

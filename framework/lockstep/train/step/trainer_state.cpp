@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "lockstep/checkpoint/training_state.h"
 #include "lockstep/checkpoint/weights.h"
@@ -149,8 +150,21 @@ checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& f
                                                   const checkpoint::LoadOptions& options) {
   checkpoint::LoadReport report;
   engine_->fence();
+  std::vector<io::NamedTensor> tensors;  // of a model with sparse tables
+  if (!tables_.pieces().empty()) {
+    comm::collectively(comm_, [&] {
+      if (comm_.is_root()) tensors = checkpoint::load_weights(file);
+    });
+    tables_.load_weights(comm_, tensors, options, report);
+  }
   comm::collectively(comm_, [&] {
-    if (comm_.is_root()) report = checkpoint::load_weights(model_.parameters(), file, options);
+    if (!comm_.is_root()) return;
+    const checkpoint::LoadReport of_tables = std::exchange(report, {});
+    report = tables_.pieces().empty() ? checkpoint::load_weights(model_.parameters(), file, options)
+                                      : checkpoint::load_weights(model_.parameters(), tensors, options);
+    for (const auto names : {&checkpoint::LoadReport::loaded, &checkpoint::LoadReport::missing,
+                             &checkpoint::LoadReport::mismatched, &checkpoint::LoadReport::skipped})
+      std::ranges::copy(of_tables.*names, std::back_inserter(report.*names));
   });
   broadcast_weights();
   for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched, &report.skipped})
