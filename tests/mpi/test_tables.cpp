@@ -47,8 +47,12 @@ struct Clicks : nn::Module {
   nn::Child<nn::Embedding> words{this, "words", {.num_embeddings = kWords, .embedding_dim = kWidth, .sparse = sparse}};
   nn::Child<nn::Embedding> items{
       this, "items", {.num_embeddings = kItems, .embedding_dim = kWidth, .padding_idx = 0, .sparse = true}};
-  nn::Child<nn::EmbeddingBag> bag{this, "bag", nn::EmbeddingBagConfig{.num_embeddings = kItems, .embedding_dim = kWidth,
-                                  .mode = BagMode::Mean, .padding_idx = 0, .tied = &items.table()}};
+  nn::Child<nn::EmbeddingBag> bag{this, "bag",
+                                  nn::EmbeddingBagConfig{.num_embeddings = kItems,
+                                                         .embedding_dim = kWidth,
+                                                         .mode = BagMode::Mean,
+                                                         .padding_idx = 0,
+                                                         .tied = &items.table()}};
   nn::Child<nn::Linear> out{this, "out", {.in = (2 * kIds + 2) * kWidth, .out = 1}};
 
   plan::Traced trace(const plan::Inputs& in) const {
@@ -165,7 +169,8 @@ TEST(Tables, CountInTheNormOfClipping) {
     expect_alike(*alone, *together, task.name());
     task.shard = true;
     expect_alike(*alone, *run_clicks(world(), task), task.name());
-    ClickTask dense{.sparse = false, .clip = 0.3, .accumulate = accumulate}, sparse{.clip = 0.3, .accumulate = accumulate};
+    ClickTask dense{.sparse = false, .clip = 0.3, .accumulate = accumulate},
+        sparse{.clip = 0.3, .accumulate = accumulate};
     ClickRun a(Communicator::self(), sparse), b(Communicator::self(), dense);
     b.trainer->load(a.trainer->state(), 0, true);
     a.train(3);

@@ -45,9 +45,9 @@ TEST(RowRules, FtrlFollowsItsPaper) {
       expected_z[i] += g - sigma * expected[i];
       expected_n[i] += g * g;
       const double sign = expected_z[i] < 0 ? -1 : 1;
-      expected[i] = std::abs(expected_z[i]) <= l1 ? 0
-                                                  : -(expected_z[i] - sign * l1) /
-                                                        ((beta + std::sqrt(expected_n[i])) / alpha + l2);
+      expected[i] = std::abs(expected_z[i]) <= l1
+                        ? 0
+                        : -(expected_z[i] - sign * l1) / ((beta + std::sqrt(expected_n[i])) / alpha + l2);
       EXPECT_NEAR(w[i], expected[i], 1e-14);
       (w[i] == 0 ? some_zero : some_value) = true;
     }
@@ -66,10 +66,9 @@ TEST(RowRules, AreThoseOfTheFirstGroupThatMatches) {
 }
 
 TEST(RowRules, RefuseSettingsOutOfRange) {
-  for (const RowRuleOptions& wrong :
-       {RowRuleOptions{.rate_scale = -1}, RowRuleOptions{.weight_decay = -1}, RowRuleOptions{.beta1 = 1},
-        RowRuleOptions{.initial_accumulator = -1}, RowRuleOptions{.l1 = -1},
-        RowRuleOptions{.rule = RowRule::Ftrl, .beta = 0}})
+  for (const RowRuleOptions& wrong : {RowRuleOptions{.rate_scale = -1}, RowRuleOptions{.weight_decay = -1},
+                                      RowRuleOptions{.beta1 = 1}, RowRuleOptions{.initial_accumulator = -1},
+                                      RowRuleOptions{.l1 = -1}, RowRuleOptions{.rule = RowRule::Ftrl, .beta = 0}})
     EXPECT_THROW(check_row_rule(wrong), Error);
   EXPECT_NO_THROW(check_row_rule({}));
 }

@@ -1,7 +1,7 @@
-// A table of learned rows that is no dense parameter: a graph looks rows up by number, and its gradient is a set of rows,
-// never a tensor of the table's size. A module owns the table (nn/embedding.h); a store (parallel/tables/) owns the
-// values, which may lie on several ranks, and binds itself to the table. A Table's address is its identity, so a module
-// that is called twice, and tied tables, have one table. Any thread may read a Table.
+// A table of learned rows that is no dense parameter: a graph looks rows up by number, and its gradient is a set of
+// rows, never a tensor of the table's size. A module owns the table (nn/embedding.h); a store (parallel/tables/) owns
+// the values, which may lie on several ranks, and binds itself to the table. A Table's address is its identity, so a
+// module that is called twice, and tied tables, have one table. Any thread may read a Table.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,14 @@ namespace lockstep {
 
 struct Table;
 
-// The store of tables, as the nodes of a graph use it. One thread, the one that runs a plan. Functions throw Error where
-// a rank or MPI fails.
+// The store of tables, as the nodes of a graph use it. One thread, the one that runs a plan. Functions throw Error
+// where a rank or MPI fails.
 class TableAccess {
  public:
   virtual ~TableAccess() = default;
   virtual DType dtype() const = 0;  // of values and gradients: f32 or f64
-  // Writes the rows of these numbers, which are in [0, rows), one after the other to `values`. May wait for other ranks.
+  // Writes the rows of these numbers, which are in [0, rows), one after the other to `values`. May wait for other
+  // ranks.
   virtual void lookup(const Table& table, std::span<const std::int64_t> rows, void* values) = 0;
   // Takes a gradient: row i of `gradient` belongs to row rows[i] of the table; a number may appear several times. Both
   // spans may be reused after the call.

@@ -19,8 +19,8 @@ class LocalTables : public TableAccess {
   void lookup(const Table& table, std::span<const std::int64_t> rows, void* values) override;
   void add_gradient(const Table&, std::span<const std::int64_t>, const void*) override {}  // nothing learns here
 
-  // Replaces values by the tensors that belong to the tables, whole or in pieces "NAME/FIRSTROW", and removes these from
-  // the list. Adds to the report what was loaded, is missing or does not fit. f32 and f64 match each other.
+  // Replaces values by the tensors that belong to the tables, whole or in pieces "NAME/FIRSTROW", and removes these
+  // from the list. Adds to the report what was loaded, is missing or does not fit. f32 and f64 match each other.
   void load(std::vector<io::NamedTensor>& tensors, const checkpoint::LoadOptions& options,
             checkpoint::LoadReport& report);
 
@@ -29,7 +29,8 @@ class LocalTables : public TableAccess {
     NamedTable named;
     Tensor tensor;  // (rows, width)
   };
-  bool take(Values& values, const io::NamedTensor& tensor, const std::string& name, checkpoint::LoadReport& report) const;
+  bool take(Values& values, const io::NamedTensor& tensor, const std::string& name,
+            checkpoint::LoadReport& report) const;
 
   DType dtype_;
   std::vector<Values> tables_;

@@ -48,7 +48,8 @@ Predictor::Predictor(const nn::Module& module, Function function, PredictorOptio
   if (tables.empty()) return;
   for (const NamedTable& named : tables) {
     check(named.table->store.expired(), "predictor",
-          "'{}' has a store already: another Trainer or Predictor uses this module; expected one at a time", named.name);
+          "'{}' has a store already: another Trainer or Predictor uses this module; expected one at a time",
+          named.name);
   }
   tables_ = std::make_shared<LocalTables>(tables, options_.dtype, model_.parameters().options().seed);
   for (const NamedTable& named : tables) named.table->store = tables_;

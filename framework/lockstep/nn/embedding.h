@@ -1,7 +1,7 @@
-// Tables of learned rows, looked up by index, with PyTorch's names and initial values: Embedding, and EmbeddingBag, which
-// joins several rows of a sample to one. With `sparse`, the gradient of the table is a set of rows (graph/table.h): only
-// rows that a batch uses are exchanged and updated, and the table may be sharded over the ranks of the job
-// (docs/recommenders.md).
+// Tables of learned rows, looked up by index, with PyTorch's names and initial values: Embedding, and EmbeddingBag,
+// which joins several rows of a sample to one. With `sparse`, the gradient of the table is a set of rows
+// (graph/table.h): only rows that a batch uses are exchanged and updated, and the table may be sharded over the ranks
+// of the job (docs/recommenders.md).
 #pragma once
 
 #include <optional>
@@ -71,8 +71,9 @@ struct EmbeddingBagConfig {
 };
 
 // Returns one row per sample, (N, embedding_dim): the sum, the mean or the largest elements of the rows of its bag. The
-// ids are (N, K): K is the capacity of a bag. A bag uses the entries whose id is not padding_idx, all K without one; or,
-// with counts (N), its first counts[n] entries. Ids behind them must be row numbers too, such as 0. An empty bag gives 0.
+// ids are (N, K): K is the capacity of a bag. A bag uses the entries whose id is not padding_idx, all K without one;
+// or, with counts (N), its first counts[n] entries. Ids behind them must be row numbers too, such as 0. An empty bag
+// gives 0.
 class EmbeddingBag : public Embedding {
  public:
   using Config = EmbeddingBagConfig;

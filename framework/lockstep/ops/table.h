@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// (@step) -> a scalar of value 0 that stands for the table in a graph, so that gradients flow to it. It reads the number
-// of the step, as what depends on parameters alone is computed once for many steps.
+// (@step) -> a scalar of value 0 that stands for the table in a graph, so that gradients flow to it. It reads the
+// number of the step, as what depends on parameters alone is computed once for many steps.
 class TableOp : public Op {
  public:
   TableOp(const Table& table, DType dtype) : table_(&table), dtype_(dtype) {}
@@ -51,9 +51,9 @@ class TableGradientOp : public Op {
   const Table* table_;
 };
 
-// Returns the rows of `table` that the ids name, in the shape of the ids with the width of a row behind it. Throws Error
-// where types do not fit. A number outside of the table throws SampleError, which names field, row, position and value,
-// when the plan runs.
+// Returns the rows of `table` that the ids name, in the shape of the ids with the width of a row behind it. Throws
+// Error where types do not fit. A number outside of the table throws SampleError, which names field, row, position and
+// value, when the plan runs.
 Value table_lookup(Value ids, const Table& table);
 
 // If the node stands for a trainable table, returns the table; else null.

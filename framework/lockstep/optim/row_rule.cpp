@@ -64,8 +64,10 @@ std::vector<RowState> row_states(const RowRuleOptions& o) {
 
 void check_row_rule(const RowRuleOptions& o) {
   const std::string_view rule = name_of(o.rule);
-  check(std::isfinite(o.rate_scale) && o.rate_scale >= 0, rule, "the factor of the learning rate is {}, expected a "
-        "finite number, at least 0", o.rate_scale);
+  check(std::isfinite(o.rate_scale) && o.rate_scale >= 0, rule,
+        "the factor of the learning rate is {}, expected a "
+        "finite number, at least 0",
+        o.rate_scale);
   check(std::isfinite(o.weight_decay) && o.weight_decay >= 0, rule, "weight decay {} must not be negative",
         o.weight_decay);
   check(o.beta1 >= 0 && o.beta1 < 1, rule, "beta1 {} is not in [0, 1)", o.beta1);

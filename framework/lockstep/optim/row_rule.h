@@ -1,5 +1,5 @@
-// Update rules of the rows of sparse tables (graph/table.h): a rule changes the rows that a batch used, and their state,
-// and no other row. One thread may call a rule at a time for one row; different rows on different threads.
+// Update rules of the rows of sparse tables (graph/table.h): a rule changes the rows that a batch used, and their
+// state, and no other row. One thread may call a rule at a time for one row; different rows on different threads.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ enum class RowRule : std::uint8_t { Sgd, Adagrad, AdagradRowwise, Adam, Ftrl };
 
 struct RowRuleOptions {
   RowRule rule = RowRule::Sgd;
-  double rate_scale = 1;    // factor on the learning rate of the step
-  double weight_decay = 0;  // of touched rows
-  double beta1 = 0.9, beta2 = 0.999;   // Adam
-  double epsilon = -1;                 // negative: 1e-10 with Adagrad, 1e-8 with Adam, as PyTorch
-  double initial_accumulator = 0;      // Adagrad's s and Ftrl's n before the first update
-  double l1 = 0, l2 = 0, beta = 1;     // Ftrl
+  double rate_scale = 1;              // factor on the learning rate of the step
+  double weight_decay = 0;            // of touched rows
+  double beta1 = 0.9, beta2 = 0.999;  // Adam
+  double epsilon = -1;                // negative: 1e-10 with Adagrad, 1e-8 with Adam, as PyTorch
+  double initial_accumulator = 0;     // Adagrad's s and Ftrl's n before the first update
+  double l1 = 0, l2 = 0, beta = 1;    // Ftrl
 };
 
 // The rule of tables whose full names match: the first group applies, and the options of `all` where none does.
@@ -56,8 +56,8 @@ struct RowRates {
   double learning_rate = 0, gradient_scale = 1;
   std::int64_t count = 1;  // number of this update, from 1
 };
-// The update of one step: call it for each touched row with the sum of the row's gradients, and its states in the order of
-// row_states(). T is float or double.
+// The update of one step: call it for each touched row with the sum of the row's gradients, and its states in the order
+// of row_states(). T is float or double.
 template <class T>
 class RowUpdate {
  public:

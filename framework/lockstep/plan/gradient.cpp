@@ -17,8 +17,7 @@ std::vector<ParameterGradient> append_gradient(Graph& graph, const Loss& loss, s
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     const bool dense = node.kind == Node::Kind::Parameter && node.parameter->trainable;
-    if (dense || trainable_table(node) != nullptr)
-      parameters.push_back(graph.value(static_cast<int>(i), 0));
+    if (dense || trainable_table(node) != nullptr) parameters.push_back(graph.value(static_cast<int>(i), 0));
   }
   // With the weight as seed this is the gradient of weight * mean; the factor 1/weight of the mean then cancels
   // exactly.

@@ -41,9 +41,8 @@ IndexSource source_of(const KernelRequest& r, std::size_t input, std::int64_t si
 std::optional<KernelOffer> table_kernel(const KernelRequest& r, std::span<const Layout>) {
   KernelOffer offer = plain_offer(r);
   offer.build = [dtype = r.dtype()] {
-    return build_typed(dtype, [](auto tag) {
-      return make_kernel([](const Arguments& a) { *a.out<decltype(tag)>(0) = 0; });
-    });
+    return build_typed(dtype,
+                       [](auto tag) { return make_kernel([](const Arguments& a) { *a.out<decltype(tag)>(0) = 0; }); });
   };
   return offer;
 }

@@ -44,8 +44,7 @@ void AllToAll::start_words() {
     std::vector<std::int64_t>& words = memory_->incoming[static_cast<std::size_t>(from)];
     words.resize(static_cast<std::size_t>(memory_->received[static_cast<std::size_t>(from)]));
     if (!words.empty()) requests_.push_back(comm_.irecv(comm::Buffer(words), from, kWordTag, memory_));
-    if (!outgoing(to).empty())
-      requests_.push_back(comm_.isend(comm::ConstBuffer(outgoing(to)), to, kWordTag, memory_));
+    if (!outgoing(to).empty()) requests_.push_back(comm_.isend(comm::ConstBuffer(outgoing(to)), to, kWordTag, memory_));
   }
   phase_ = Phase::Words;
 }

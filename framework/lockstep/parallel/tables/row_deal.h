@@ -1,7 +1,7 @@
-// The distribution of a table's rows over owners, each of which updates its rows. Rows belong to classes, by their number
-// modulo kClasses, and classes are dealt to the owners in turn. So numbers that are used often, which lie side by side
-// where a vocabulary is sorted, are spread over the owners; and a sum by class does not depend on the number of owners.
-// A value; any thread.
+// The distribution of a table's rows over owners, each of which updates its rows. Rows belong to classes, by their
+// number modulo kClasses, and classes are dealt to the owners in turn. So numbers that are used often, which lie side
+// by side where a vocabulary is sorted, are spread over the owners; and a sum by class does not depend on the number of
+// owners. A value; any thread.
 #pragma once
 
 #include <cstdint>

@@ -8,11 +8,7 @@ namespace lockstep::parallel {
 template <class T>
 RowExchange<T>::RowExchange(const comm::Communicator& comm, const WorldLayout& world, const RowOwners& owners,
                             std::vector<std::int64_t> widths)
-    : comm_(comm.duplicate()),
-      owners_(owners),
-      widths_(std::move(widths)),
-      merges_(world.merges()),
-      messages_(comm_) {
+    : comm_(comm.duplicate()), owners_(owners), widths_(std::move(widths)), merges_(world.merges()), messages_(comm_) {
   std::size_t operands = 0;
   for (const auto& of_rank : world.partials()) {
     partials_.push_back(of_rank.size());
@@ -41,8 +37,8 @@ void RowExchange<T>::start(Partials& mine) {
   phase_ = Phase::Sending;
 }
 
-// A message has, for each open partial sum and table: the number of rows, their numbers, and the rows, from a whole word
-// on.
+// A message has, for each open partial sum and table: the number of rows, their numbers, and the rows, from a whole
+// word on.
 template <class T>
 void RowExchange<T>::pack(const Partials& mine, std::size_t group) {
   const std::vector<int>& ranks = owners_.groups[group];

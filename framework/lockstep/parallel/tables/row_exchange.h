@@ -1,6 +1,6 @@
-// The exchange of one step's row gradients: open partial sums (parallel/tree) of all ranks go to the owners of the rows,
-// which add them in the tree's order. A state machine that never waits. One thread. T is float or double. Throws Error
-// where MPI fails.
+// The exchange of one step's row gradients: open partial sums (parallel/tree) of all ranks go to the owners of the
+// rows, which add them in the tree's order. A state machine that never waits. One thread. T is float or double. Throws
+// Error where MPI fails.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
 // The ranks that own rows. A group of ranks has one copy of all tables, and each rank of the group owns a part of the
-// rows: it alone updates them. Sharded tables have one group, all ranks of the job; replicated ones have a group for each
-// domain whose ranks share memory, or one rank each. A value; equal on all ranks except for `rank`.
+// rows: it alone updates them. Sharded tables have one group, all ranks of the job; replicated ones have a group for
+// each domain whose ranks share memory, or one rank each. A value; equal on all ranks except for `rank`.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +25,7 @@ struct RowOwners {
   // `shares`: the ranks of a domain see one copy.
   static RowOwners of_copies(const Domains& domains, bool shares) {
     const Domains groups = shares ? domains : Domains::single_ranks(domains.rank, domains.size());
-    return {.rank = domains.rank,
-            .groups = groups.members,
-            .my_group = groups.mine(),
-            .me = groups.local_rank()};
+    return {.rank = domains.rank, .groups = groups.members, .my_group = groups.mine(), .me = groups.local_rank()};
   }
   const std::vector<int>& mine() const { return groups[static_cast<std::size_t>(my_group)]; }
   RowDeal deal() const { return RowDeal(static_cast<int>(mine().size())); }

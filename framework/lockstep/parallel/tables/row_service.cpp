@@ -36,8 +36,7 @@ void RowService<T>::lookup(std::size_t table, std::span<const std::int64_t> rows
         "rows of a sharded table are read outside of a step and an evaluation, in which all ranks take part; expected "
         "replicated tables, or a Predictor made from saved weights");
   requests_.clear();
-  for (int r = 0; r < comm_.size(); ++r)
-    requests_.outgoing(r).assign({1, static_cast<std::int64_t>(table)});
+  for (int r = 0; r < comm_.size(); ++r) requests_.outgoing(r).assign({1, static_cast<std::int64_t>(table)});
   const std::span<const IdSort::Use> uses = sorter_.sort(rows, store_[table].table().rows);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     if (i == 0 || uses[i].id != uses[i - 1].id)

@@ -1,6 +1,6 @@
-// Lookups in sharded tables: numbers of rows travel to the owners, and rows come back. All ranks take part in each round,
-// though not for the same table: a rank whose passes have ended serves other ranks until all have ended. One thread. T
-// is float or double. Throws Error where MPI fails.
+// Lookups in sharded tables: numbers of rows travel to the owners, and rows come back. All ranks take part in each
+// round, though not for the same table: a rank whose passes have ended serves other ranks until all have ended. One
+// thread. T is float or double. Throws Error where MPI fails.
 #pragma once
 
 #include <functional>

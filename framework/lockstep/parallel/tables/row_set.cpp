@@ -14,9 +14,7 @@ std::span<const IdSort::Use> IdSort::sort(std::span<const std::int64_t> ids, std
   for (std::size_t i = 0; i < ids.size(); ++i) uses_[i] = {ids[i], static_cast<std::int64_t>(i)};
   const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(end - 1, 0))));
   for (int shift = 0; shift < bits; shift += kBits) {
-    const auto digit = [shift](const Use& use) {
-      return static_cast<std::size_t>(use.id >> shift) & (kDigits - 1);
-    };
+    const auto digit = [shift](const Use& use) { return static_cast<std::size_t>(use.id >> shift) & (kDigits - 1); };
     std::array<std::uint32_t, kDigits + 1> starts{};
     for (const Use& use : uses_) ++starts[digit(use) + 1];
     for (std::size_t d = 1; d <= kDigits; ++d) starts[d] += starts[d - 1];

@@ -1,5 +1,5 @@
-// Gradients of rows: numbers of rows, each once and in rising order, and one row of `width` elements for each. Rows that
-// are missing are zero. One thread. T is float or double.
+// Gradients of rows: numbers of rows, each once and in rising order, and one row of `width` elements for each. Rows
+// that are missing are zero. One thread. T is float or double.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ class IdSort {
   std::vector<Use> uses_, other_;
 };
 
-// Writes to `out` the sums of `gradient`'s rows by id, in f64 in the order of positions, rounded once. `end`: the number
-// of rows of the table. Uses of the row `left_out` are left out; -1: of none.
+// Writes to `out` the sums of `gradient`'s rows by id, in f64 in the order of positions, rounded once. `end`: the
+// number of rows of the table. Uses of the row `left_out` are left out; -1: of none.
 template <class T>
 void sum_uses(IdSort& sorter, std::span<const std::int64_t> ids, std::int64_t end, std::int64_t left_out,
               std::int64_t width, const T* gradient, RowSet<T>& out);

@@ -1,5 +1,5 @@
-// The sum of the squares of all row gradients, over all tables and ranks: by class of rows (RowDeal), in f64, so that the
-// bits do not depend on the number of ranks. One thread. T is float or double.
+// The sum of the squares of all row gradients, over all tables and ranks: by class of rows (RowDeal), in f64, so that
+// the bits do not depend on the number of ranks. One thread. T is float or double.
 #pragma once
 
 #include <memory>

@@ -89,7 +89,8 @@ class TypedTableEngine final : public TableEngine {
     const std::size_t t = store_.find(table);
     RowSet<T>& sum = pass_[t];
     RowSet<T>& into = sum.empty() ? sum : use_;
-    sum_uses(sorter_, rows, table.rows, table.zero_row.value_or(-1), table.width, static_cast<const T*>(gradient), into);
+    sum_uses(sorter_, rows, table.rows, table.zero_row.value_or(-1), table.width, static_cast<const T*>(gradient),
+             into);
     if (&into == &use_) add_rows(sum, use_, table.width, scratch_);
     if (++pass_gradients_ == expected_gradients_) end_pass();
   }
@@ -194,12 +195,11 @@ class TypedTableEngine final : public TableEngine {
     const auto add = [&](std::string state, int part) {
       const bool one = part >= 0 && stored.states[static_cast<std::size_t>(part)].one_per_row;
       const Shape shape = one ? Shape{stored.table().rows} : stored.table().shape();
-      tensors_.push_back({.table = stored.named.name, .state = std::move(state), .shape = shape, .number = t,
-                          .part = part});
+      tensors_.push_back(
+          {.table = stored.named.name, .state = std::move(state), .shape = shape, .number = t, .part = part});
     };
     add("", -1);
-    for (std::size_t s = 0; s < stored.states.size(); ++s)
-      add(std::string(stored.states[s].name), static_cast<int>(s));
+    for (std::size_t s = 0; s < stored.states.size(); ++s) add(std::string(stored.states[s].name), static_cast<int>(s));
   }
   void update_table(std::size_t t, const UpdateStep& step);
 
@@ -218,8 +218,7 @@ class TypedTableEngine final : public TableEngine {
   RowSet<T> use_, scratch_;
   std::uint64_t step_ = 0;
   int pass_gradients_ = 0, expected_gradients_ = 0;
-  bool last_pass_ = false, shard_ended_ = true, collecting_ = false, opened_ = false,
-       wants_squares_ = false;
+  bool last_pass_ = false, shard_ended_ = true, collecting_ = false, opened_ = false, wants_squares_ = false;
   Phase phase_ = Phase::Updated;
 };
 
@@ -227,9 +226,8 @@ template <class T>
 void TypedTableEngine<T>::update_table(std::size_t t, const UpdateStep& step) {
   const auto& stored = store_[t];
   const RowSet<T>& sums = exchange_.sums()[t];
-  const optim::RowUpdate<T> rule(stored.rule, {.learning_rate = step.learning_rate,
-                                               .gradient_scale = step.gradient_scale,
-                                               .count = step.count});
+  const optim::RowUpdate<T> rule(
+      stored.rule, {.learning_rate = step.learning_rate, .gradient_scale = step.gradient_scale, .count = step.count});
   const std::int64_t width = stored.table().width;
   parallel_for(sums.count(), width, [&](std::int64_t begin, std::int64_t end) {
     constexpr std::size_t kMostStates = 2;
@@ -280,8 +278,8 @@ void TypedTableEngine<T>::write(const TableTensor& tensor, Range rows, const Ten
   const auto& stored = store_[tensor.number];
   const std::int64_t width = stored.width(tensor.part);
   const Tensor typed = values.to(dtype_of<T>);
-  check(typed.elements() == rows.size() * width, "tables", "'{}' got {} elements for {} rows, expected {}", tensor.table,
-        typed.elements(), rows.size(), rows.size() * width);
+  check(typed.elements() == rows.size() * width, "tables", "'{}' got {} elements for {} rows, expected {}",
+        tensor.table, typed.elements(), rows.size(), rows.size() * width);
   const RowDeal& deal = store_.deal();
   const int me = store_.owners().me;
   for (std::int64_t i = deal.rows_below(me, rows.begin); i < deal.rows_below(me, rows.end); ++i) {
@@ -295,7 +293,7 @@ std::string TypedTableEngine<T>::describe() const {
   std::int64_t rows = 0;
   for (std::size_t t = 0; t < store_.count(); ++t) rows += store_[t].table().rows;
   const RowOwners& owners = store_.owners();
-  const std::string where = owners.sharded ? formatted("sharded over {} ranks", owners.mine().size())
+  const std::string where = owners.sharded             ? formatted("sharded over {} ranks", owners.mine().size())
                             : owners.mine().size() > 1 ? "once per node, each rank updates a part"
                                                        : "each rank has its own";
   return formatted("{} sparse table{} of {} rows in all: {}; {} MiB on this {}", store_.count(),
@@ -309,7 +307,8 @@ std::shared_ptr<TableEngine> TableEngine::make(const comm::Communicator& comm, c
                                                NodeMemory& memory, const Setup& setup) {
   for (const NamedTable& named : setup.tables) {
     check(named.table->store.expired(), "tables",
-          "'{}' has a store already: another Trainer or Predictor uses this module; expected one at a time", named.name);
+          "'{}' has a store already: another Trainer or Predictor uses this module; expected one at a time",
+          named.name);
     optim::check_row_rule(setup.options.rules.of(named.name));
   }
   std::shared_ptr<TableEngine> engine;

@@ -1,7 +1,7 @@
-// The sparse tables of a training: lookups and gradients of a plan's nodes, the exchange of the gradients' rows, and the
-// update of the rows that a step has used. A composition of TableStore, RowExchange and RowService. It binds itself to
-// the tables. All ranks make the same calls, except for lookups and gradients; one thread. Functions throw Error where
-// MPI or a rank fails.
+// The sparse tables of a training: lookups and gradients of a plan's nodes, the exchange of the gradients' rows, and
+// the update of the rows that a step has used. A composition of TableStore, RowExchange and RowService. It binds itself
+// to the tables. All ranks make the same calls, except for lookups and gradients; one thread. Functions throw Error
+// where MPI or a rank fails.
 #pragma once
 
 #include <functional>
@@ -61,9 +61,9 @@ class TableEngine : public TableAccess, public FurtherGradients {
   virtual Tensor read(const TableTensor& tensor, Range rows, bool wanted) = 0;
   // Replaces rows [range) by `values`, equal on all ranks; values may be read after settle().
   virtual void write(const TableTensor& tensor, Range rows, const Tensor& values) = 0;
-  virtual void settle() = 0;  // waits until the values of all rows may be read
-  virtual std::size_t bytes() const = 0;       // of this rank's or this node's tables
-  virtual std::string describe() const = 0;    // for the log
+  virtual void settle() = 0;                 // waits until the values of all rows may be read
+  virtual std::size_t bytes() const = 0;     // of this rank's or this node's tables
+  virtual std::string describe() const = 0;  // for the log
 };
 
 }  // namespace lockstep::parallel

@@ -23,8 +23,7 @@ TableStore<T>::TableStore(NodeMemory& memory, RowOwners owners, const std::vecto
 
 template <class T>
 void TableStore<T>::allocate(NodeMemory& memory, Stored& stored) {
-  const std::int64_t rows =
-      owners_.sharded ? deal_.rows_below(owners_.me, stored.table().rows) : stored.table().rows;
+  const std::int64_t rows = owners_.sharded ? deal_.rows_below(owners_.me, stored.table().rows) : stored.table().rows;
   for (int part = -1; part < static_cast<int>(stored.states.size()); ++part) {
     const std::size_t bytes = static_cast<std::size_t>(rows * stored.width(part)) * sizeof(T);
     bytes_ += bytes;

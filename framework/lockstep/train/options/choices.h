@@ -71,10 +71,9 @@ struct Choices<optim::Rule> {
 template <>
 struct Choices<optim::RowRule> {
   using RowRule = optim::RowRule;
-  static constexpr std::array kAll{
-      NamedValue{RowRule::Sgd, "sgd"}, NamedValue{RowRule::Adagrad, "adagrad"},
-      NamedValue{RowRule::AdagradRowwise, "rowwise-adagrad"}, NamedValue{RowRule::Adam, "adam"},
-      NamedValue{RowRule::Ftrl, "ftrl"}};
+  static constexpr std::array kAll{NamedValue{RowRule::Sgd, "sgd"}, NamedValue{RowRule::Adagrad, "adagrad"},
+                                   NamedValue{RowRule::AdagradRowwise, "rowwise-adagrad"},
+                                   NamedValue{RowRule::Adam, "adam"}, NamedValue{RowRule::Ftrl, "ftrl"}};
 };
 
 template <>

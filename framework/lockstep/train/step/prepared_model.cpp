@@ -150,8 +150,9 @@ std::string text_of(const std::vector<NamedTable>& tables, const parallel::Table
 
 void check_tables(const TrainerOptions& o) {
   const bool alone = o.parallel.hook != nullptr && !o.parallel.hook->reduces();
-  check(!alone && o.parallel.local_steps == 1, kSite,
-        "sparse tables with steps that each rank makes alone, expected steps whose gradients are summed over all ranks");
+  check(
+      !alone && o.parallel.local_steps == 1, kSite,
+      "sparse tables with steps that each rank makes alone, expected steps whose gradients are summed over all ranks");
   check(!o.average.any(), kSite,
         "an average of the weights with sparse tables, expected none: it covers dense parameters alone");
 }

@@ -86,7 +86,8 @@ struct Found {
 };
 
 // `prefix`: begins the names of the file's tensors (LoadOptions::prefix).
-Found find_piece(const std::vector<io::NamedTensor>& tensors, const TableState::Piece& piece, const std::string& prefix) {
+Found find_piece(const std::vector<io::NamedTensor>& tensors, const TableState::Piece& piece,
+                 const std::string& prefix) {
   const std::string exact = prefix + piece.info.name.substr(checkpoint::kModelPrefix.size());
   for (const std::string& name : {exact, prefix + piece.tensor->table}) {
     const auto tensor = std::ranges::find(tensors, name, &io::NamedTensor::name);

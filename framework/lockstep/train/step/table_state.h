@@ -1,6 +1,7 @@
 // The state of sparse tables as tensors with names, for checkpoints: values "model/NAME", states of the rules
 // "optimizer/STATE/NAME". A tensor of more than kPieceElements elements is several tensors, "NAME/FIRSTROW", of whole
-// rows. Neither names nor sizes depend on the number of ranks, or on where rows lie. Functions are collective; one thread.
+// rows. Neither names nor sizes depend on the number of ranks, or on where rows lie. Functions are collective; one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +39,8 @@ class TableState {
   // Replaces the state, or the values alone, by the source's tensors, which are equal on all ranks. Throws Error that
   // lists the missing ones and those of another shape before it writes. The caller then waits for all ranks.
   void load(const io::TensorSource& source, bool weights_only) const;
-  // Replaces values by rank 0's tensors of a weights file, whole or in pieces, removes those from its list, and adds to its
-  // report. All ranks throw the Error of a strict load, before values change. The caller then waits for all ranks.
+  // Replaces values by rank 0's tensors of a weights file, whole or in pieces, removes those from its list, and adds to
+  // its report. All ranks throw the Error of a strict load, before values change. The caller then waits for all ranks.
   void load_weights(const comm::Communicator& comm, std::vector<io::NamedTensor>& of_root,
                     const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) const;
   // Returns the tensors of `source` that are not of tables; `source` must outlive the result.
