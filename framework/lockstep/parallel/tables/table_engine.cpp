@@ -6,11 +6,13 @@
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
-#include "lockstep/core/shared_number.h"
+#include "lockstep/parallel/tables/row_collector.h"
 #include "lockstep/parallel/tables/row_exchange.h"
 #include "lockstep/parallel/tables/row_service.h"
 #include "lockstep/parallel/tables/row_squares.h"
 #include "lockstep/parallel/tables/table_store.h"
+#include "lockstep/parallel/tables/table_tensors.h"
+#include "lockstep/parallel/tables/updated_steps.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -24,47 +26,18 @@ RowOwners owners_of(const comm::Communicator& comm, const NodeMemory& memory, bo
   return RowOwners::of_copies(memory.domains(), memory.shares());
 }
 
-// The number of steps after which each rank of the group has updated its rows; they share memory.
-class UpdatedSteps {
- public:
-  UpdatedSteps(NodeMemory& memory, const RowOwners& owners) {
-    const auto is_alone = [](const std::vector<int>& group) { return group.size() == 1; };
-    if (owners.sharded || std::ranges::all_of(owners.groups, is_alone)) return;  // the same on all ranks
-    const std::span<std::byte> mine = memory.own(kLine);
-    for (const std::span<std::byte> segment : memory.segments(mine))
-      numbers_.push_back(reinterpret_cast<SharedNumber<std::uint64_t>*>(segment.data()));
-    me_ = owners.me;
-  }
-  void set(std::uint64_t step) {
-    if (!numbers_.empty()) numbers_[static_cast<std::size_t>(me_)]->store(step, std::memory_order_release);
-  }
-  bool all_reached(std::uint64_t step) const {
-    return std::ranges::all_of(numbers_,
-                               [&](const auto* number) { return number->load(std::memory_order_acquire) >= step; });
-  }
-
- private:
-  static constexpr std::size_t kLine = 64;
-  std::vector<SharedNumber<std::uint64_t>*> numbers_;  // by rank of the group; empty: this rank alone
-  int me_ = 0;
-};
-
 template <class T>
 class TypedTableEngine final : public TableEngine {
  public:
   TypedTableEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory, const Setup& setup)
       : comm_(comm),
         store_(memory, owners_of(comm, memory, setup.options.shard), setup.tables, setup.options.rules, setup.seed),
+        tensors_(list_tensors(store_)),
         updated_(memory, store_.owners()),
-        walk_(world),
-        slots_(static_cast<std::size_t>(world.my_slots())),
+        collector_(world, widths()),
         exchange_(comm, world, store_.owners(), widths()),
         squares_(comm),
-        lookups_(comm, store_, waiting_) {
-    for (auto& tables : slots_) tables.resize(store_.count());
-    pass_.resize(store_.count());
-    for (std::size_t t = 0; t < store_.count(); ++t) list_tensors(t);
-  }
+        lookups_(comm, store_, waiting_) {}
 
   DType dtype() const override { return dtype_of<T>; }
   void while_waiting(std::function<void()> work) override { waiting_ = std::move(work); }
@@ -81,50 +54,23 @@ class TypedTableEngine final : public TableEngine {
         std::copy_n(from + rows[static_cast<std::size_t>(i)] * width, width, to + i * width);
     });
   }
-
-  // A table that is used several times gets the sum of its uses, each rounded, in the order of the graph; the sums of
-  // the micro-batches are added after that. So it is with a dense parameter.
   void add_gradient(const Table& table, std::span<const std::int64_t> rows, const void* gradient) override {
-    if (!collecting_) return;  // a run outside of a step, which looks for a value that is not finite
-    const std::size_t t = store_.find(table);
-    RowSet<T>& sum = pass_[t];
-    RowSet<T>& into = sum.empty() ? sum : use_;
-    sum_uses(sorter_, rows, table.rows, table.zero_row.value_or(-1), table.width, static_cast<const T*>(gradient),
-             into);
-    if (&into == &use_) add_rows(sum, use_, table.width, scratch_);
-    if (++pass_gradients_ == expected_gradients_) end_pass();
+    collector_.add(store_.find(table), table, rows, static_cast<const T*>(gradient));
+    start_exchange();
   }
 
   void begin_step() override {
     ++step_;
-    walk_.begin();
     phase_ = Phase::Computing;
-    opened_ = false;
-    collecting_ = true;
+    is_open_ = false;
+    collector_.begin_step();
     begin_passes();
   }
-  void begin_shard() override {
-    for (RowSet<T>& rows : slots_[static_cast<std::size_t>(walk_.slot())]) rows.clear();
-    for (RowSet<T>& rows : pass_) rows.clear();
-    shard_ended_ = false;
-  }
-  void begin_pass(int gradients, bool last) override {
-    pass_gradients_ = 0;
-    expected_gradients_ = gradients;
-    last_pass_ = last;
-  }
+  void begin_shard() override { collector_.begin_shard(); }
+  void begin_pass(int gradients, bool last) override { collector_.begin_pass(gradients, last); }
   void end_shard() override {
-    if (std::exchange(shard_ended_, true)) return;
-    walk_.join([&](int from, int into) {
-      for (std::size_t t = 0; t < store_.count(); ++t)
-        add_rows(slots_[static_cast<std::size_t>(into)][t], slots_[static_cast<std::size_t>(from)][t], width(t),
-                 scratch_);
-    });
-    walk_.next();
-    if (!walk_.done()) return;
-    collecting_ = false;
-    exchange_.start(slots_);
-    phase_ = Phase::Exchanging;
+    collector_.end_shard();
+    start_exchange();
   }
   void begin_passes() override {
     if (store_.owners().sharded) lookups_.begin();
@@ -133,24 +79,9 @@ class TypedTableEngine final : public TableEngine {
 
   void open(bool squares) override {
     wants_squares_ = squares;
-    opened_ = true;
+    is_open_ = true;
   }
-  bool advance() override {
-    bool moved = false;
-    if (!opened_) return moved;  // the engine's state is still that of the last step
-    if (phase_ == Phase::Exchanging) {
-      moved = exchange_.advance();
-      if (!exchange_.done()) return moved;
-      if (wants_squares_) squares_.start(store_, exchange_.sums());
-      phase_ = Phase::Squaring;
-      moved = true;
-    }
-    if (phase_ == Phase::Squaring && (!wants_squares_ || squares_.advance())) {
-      phase_ = Phase::Reduced;
-      moved = true;
-    }
-    return moved;
-  }
+  bool advance() override;
   bool is_reduced() const override { return phase_ == Phase::Reduced || phase_ == Phase::Updated; }
   double squares() const override { return squares_.sum(); }
   void update(const StepState& step) override {
@@ -163,10 +94,17 @@ class TypedTableEngine final : public TableEngine {
   bool is_updated() const override { return phase_ == Phase::Updated; }
 
   const std::vector<TableTensor>& tensors() const override { return tensors_; }
-  Tensor read(const TableTensor& tensor, Range rows, bool wanted) override;
-  void write(const TableTensor& tensor, Range rows, const Tensor& values) override;
+  Tensor read(const TableTensor& tensor, Range rows, bool wanted) override {
+    settle();
+    return read_rows(comm_, store_, tensor, rows, wanted);
+  }
+  void write(const TableTensor& tensor, Range rows, const Tensor& values) override {
+    settle();
+    write_rows(store_, tensor, rows, values);
+  }
   void settle() override {
-    for (Backoff wait; !updated_.all_reached(settled_step()); wait.pause()) waiting_();
+    const std::uint64_t last = phase_ == Phase::Updated ? step_ : step_ - 1;  // the last step that is updated here
+    for (Backoff wait; !updated_.all_reached(last); wait.pause()) waiting_();
   }
   std::size_t bytes() const override { return store_.bytes(); }
   std::string describe() const override;
@@ -176,51 +114,48 @@ class TypedTableEngine final : public TableEngine {
 
   std::vector<std::int64_t> widths() const {
     std::vector<std::int64_t> all;
-    for (std::size_t t = 0; t < store_.count(); ++t) all.push_back(width(t));
+    for (std::size_t t = 0; t < store_.count(); ++t) all.push_back(store_[t].table().width);
     return all;
   }
-  void end_pass() {
-    for (std::size_t t = 0; t < store_.count(); ++t) {
-      RowSet<T>& sum = slots_[static_cast<std::size_t>(walk_.slot())][t];
-      sum.empty() ? std::swap(sum, pass_[t]) : add_rows(sum, pass_[t], width(t), scratch_);
-      pass_[t].clear();
-    }
-    if (last_pass_) end_shard();
-  }
-  std::int64_t width(std::size_t table) const { return store_[table].table().width; }
-  // The last step whose updates values contain when they are read now.
-  std::uint64_t settled_step() const { return phase_ == Phase::Updated ? step_ : step_ - 1; }
-  void list_tensors(std::size_t t) {
-    const auto& stored = store_[t];
-    const auto add = [&](std::string state, int part) {
-      const bool one = part >= 0 && stored.states[static_cast<std::size_t>(part)].one_per_row;
-      const Shape shape = one ? Shape{stored.table().rows} : stored.table().shape();
-      tensors_.push_back(
-          {.table = stored.named.name, .state = std::move(state), .shape = shape, .number = t, .part = part});
-    };
-    add("", -1);
-    for (std::size_t s = 0; s < stored.states.size(); ++s) add(std::string(stored.states[s].name), static_cast<int>(s));
+  // Sends the rows of the last shard as soon as they are complete.
+  void start_exchange() {
+    if (phase_ != Phase::Computing || !collector_.is_complete()) return;
+    exchange_.start(collector_.sums());
+    phase_ = Phase::Exchanging;
   }
   void update_table(std::size_t t, const UpdateStep& step);
 
   const comm::Communicator& comm_;
   std::function<void()> waiting_ = [] {};
   TableStore<T> store_;
+  std::vector<TableTensor> tensors_;
   UpdatedSteps updated_;
-  ShardWalk walk_;
-  typename RowExchange<T>::Partials slots_;
+  RowCollector<T> collector_;
   RowExchange<T> exchange_;
   RowSquares<T> squares_;
   RowService<T> lookups_;
-  std::vector<TableTensor> tensors_;
-  std::vector<RowSet<T>> pass_;  // by table: the sums of the present pass
-  IdSort sorter_;
-  RowSet<T> use_, scratch_;
   std::uint64_t step_ = 0;
-  int pass_gradients_ = 0, expected_gradients_ = 0;
-  bool last_pass_ = false, shard_ended_ = true, collecting_ = false, opened_ = false, wants_squares_ = false;
   Phase phase_ = Phase::Updated;
+  bool is_open_ = false, wants_squares_ = false;
 };
+
+template <class T>
+bool TypedTableEngine<T>::advance() {
+  bool moved = false;
+  if (!is_open_) return moved;  // the caller's state is still that of the last step
+  if (phase_ == Phase::Exchanging) {
+    moved = exchange_.advance();
+    if (!exchange_.done()) return moved;
+    if (wants_squares_) squares_.start(store_, exchange_.sums());
+    phase_ = Phase::Squaring;
+    moved = true;
+  }
+  if (phase_ == Phase::Squaring && (!wants_squares_ || squares_.advance())) {
+    phase_ = Phase::Reduced;
+    moved = true;
+  }
+  return moved;
+}
 
 template <class T>
 void TypedTableEngine<T>::update_table(std::size_t t, const UpdateStep& step) {
@@ -238,54 +173,6 @@ void TypedTableEngine<T>::update_table(std::size_t t, const UpdateStep& step) {
       rule(width, sums.rows.data() + i * width, store_.row(stored, row), {states.data(), stored.states.size()});
     }
   });
-}
-
-template <class T>
-Tensor TypedTableEngine<T>::read(const TableTensor& tensor, Range rows, bool wanted) {
-  settle();
-  const auto& stored = store_[tensor.number];
-  const std::int64_t width = stored.width(tensor.part);
-  std::vector<std::int64_t> dims = tensor.shape.dims();
-  dims[0] = rows.size();
-  if (!store_.owners().sharded) {
-    if (!wanted) return {};
-    const T* const from = store_.row(stored, rows.begin, tensor.part);
-    return Tensor::from<T>(Shape(dims), std::span(from, static_cast<std::size_t>(rows.size() * width)));
-  }
-  const RowDeal& deal = store_.deal();
-  std::vector<std::int64_t> counts;  // elements, by rank
-  for (int r = 0; r < comm_.size(); ++r)
-    counts.push_back((deal.rows_below(r, rows.end) - deal.rows_below(r, rows.begin)) * width);
-  const std::int64_t first = deal.rows_below(comm_.rank(), rows.begin);
-  const T* const mine = stored.data(tensor.part) + first * width;
-  std::vector<T> all(comm_.is_root() ? static_cast<std::size_t>(rows.size() * width) : 0);
-  const auto count = static_cast<std::size_t>(counts[static_cast<std::size_t>(comm_.rank())]);
-  comm_.gatherv(comm::ConstBuffer(std::span(mine, count)), comm::Buffer(all), counts);
-  if (!comm_.is_root() || !wanted) return {};
-  Tensor result(Shape(dims), dtype_of<T>);
-  const T* from = all.data();
-  for (int r = 0; r < comm_.size(); ++r) {
-    const std::int64_t begin = deal.rows_below(r, rows.begin), end = deal.rows_below(r, rows.end);
-    for (std::int64_t i = begin; i < end; ++i, from += width)
-      std::copy_n(from, width, result.data<T>().data() + (deal.row(r, i) - rows.begin) * width);
-  }
-  return result;
-}
-
-template <class T>
-void TypedTableEngine<T>::write(const TableTensor& tensor, Range rows, const Tensor& values) {
-  settle();
-  const auto& stored = store_[tensor.number];
-  const std::int64_t width = stored.width(tensor.part);
-  const Tensor typed = values.to(dtype_of<T>);
-  check(typed.elements() == rows.size() * width, "tables", "'{}' got {} elements for {} rows, expected {}",
-        tensor.table, typed.elements(), rows.size(), rows.size() * width);
-  const RowDeal& deal = store_.deal();
-  const int me = store_.owners().me;
-  for (std::int64_t i = deal.rows_below(me, rows.begin); i < deal.rows_below(me, rows.end); ++i) {
-    const std::int64_t row = deal.row(me, i);
-    std::copy_n(typed.data<T>().data() + (row - rows.begin) * width, width, store_.row(stored, row, tensor.part));
-  }
 }
 
 template <class T>
