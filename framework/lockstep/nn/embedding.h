@@ -1,7 +1,7 @@
 // Tables of learned rows, looked up by index, with PyTorch's names and initial values: Embedding, and EmbeddingBag,
 // which joins several rows of a sample to one. With `sparse`, the gradient of the table is a set of rows
 // (graph/table.h): only rows that a batch uses are exchanged and updated, and the table may be sharded over the ranks
-// of the job (docs/recommenders.md).
+// of the job (docs/tables.md).
 #pragma once
 
 #include <optional>

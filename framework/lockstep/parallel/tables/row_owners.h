@@ -18,7 +18,7 @@ struct RowOwners {
   int my_group = 0, me = 0;              // this rank's group, and its number there
 
   static RowOwners of_shards(int rank, int size) {
-    RowOwners owners{.rank = rank, .sharded = true, .groups = {{}}, .me = rank};
+    RowOwners owners{.rank = rank, .sharded = true, .groups = std::vector<std::vector<int>>(1), .me = rank};
     for (int r = 0; r < size; ++r) owners.groups[0].push_back(r);
     return owners;
   }
