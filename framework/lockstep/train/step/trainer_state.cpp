@@ -184,7 +184,7 @@ std::uint64_t TrainerState::weights_hash() {
     const Tensor tensor = tables_.read(piece, true);  // on the root at least
     if (!tensor.empty()) hash = XXH3_64bits_withSeed(tensor.raw(), tensor.bytes(), hash);
   }
-  if (!tables_.pieces().empty()) hash = comm_.broadcast_value(hash);
+  return tables_.pieces().empty() ? hash : comm_.broadcast_value(hash);
 }
 
 std::vector<TensorHash> TrainerState::state_hashes() {
