@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
+#include "lockstep/infer/predictor.h"
 #include "lockstep/losses/regression.h"
 #include "lockstep/nn/embedding.h"
 #include "lockstep/nn/layers.h"
@@ -55,11 +57,14 @@ struct Clicks : nn::Module {
                                                          .tied = &items.table()}};
   nn::Child<nn::Linear> out{this, "out", {.in = (2 * kIds + 2) * kWidth, .out = 1}};
 
-  plan::Traced trace(const plan::Inputs& in) const {
+  Value score(const plan::Inputs& in) const {
     const Value once = flatten(words(in["words"])), again = flatten(words(in["words"]));
     const Value by_id = bag(in["items"]), by_count = bag(in["items"], in["counts"]);
-    const Value y = out(concat({once, again * again, by_id, by_count}, 1));
-    return {.loss = mean_squared_error(y, in["label"])};
+    return out(concat({once, again * again, by_id, by_count}, 1));
+  }
+  plan::Traced trace(const plan::Inputs& in) const {
+    const Value y = score(in);
+    return {.loss = mean_squared_error(y, in["label"]), .prediction = y};
   }
 };
 
@@ -223,6 +228,38 @@ TEST(Tables, EvaluateOnAllRanks) {
     if (shard) EXPECT_EQ(totals.loss, expected);
     expected = totals.loss;
     run.train(1);
+  }
+}
+
+TEST(Tables, AreReadByAPredictor) {
+  ClickRun run(Communicator::self(), {});
+  run.train(2);
+  const data::Batch batch = run.loader->next();
+  const Tensor expected = run.trainer->predict(batch);
+  Clicks network(true);
+  infer::Predictor predict(network, [&](const plan::Inputs& in) { return network.score(in); });
+  const auto state = run.trainer->state();
+  EXPECT_EQ(predict.load(state, {.prefix = "model/"}).loaded.size(), 4U);
+  const Tensor y = predict({{"words", batch.at("words")}, {"items", batch.at("items")}, {"counts", batch.at("counts")}});
+  EXPECT_TRUE(std::ranges::equal(y.data<float>(), expected.data<float>()));
+  const std::vector<io::NamedTensor> none;
+  EXPECT_THROW(predict.load(none), Error);
+}
+
+TEST(Tables, LoadWeightsFromAFile) {
+  const SharedDirectory folder;
+  const std::filesystem::path file = folder.path() / "weights.h5";
+  ClickRun first(Communicator::self(), {});
+  first.train(2);
+  std::vector<io::NamedTensor> weights = first.trainer->state();
+  for (io::NamedTensor& tensor : weights) tensor.name.erase(0, std::string("model/").size());
+  if (world().is_root()) checkpoint::save_weights(file, weights);
+  world().barrier();
+  for (const bool shard : {false, true}) {
+    ClickRun next(world(), {.shard = shard});
+    EXPECT_TRUE(next.trainer->load_weights(file).complete());
+    EXPECT_EQ(next.trainer->weights_hash(), first.trainer->weights_hash());
+    EXPECT_THROW(next.trainer->load_weights(file, {.prefix = "other."}), Error);
   }
 }
 
