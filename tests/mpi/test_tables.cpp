@@ -158,7 +158,7 @@ TEST(Tables, TrainWithSgdAsDenseParametersDo) {
 
 TEST(Tables, OfEveryRuleHaveTheSameBitsAtAnyNumberOfRanks) {
   for (const RowRule rule : {RowRule::Sgd, RowRule::Adagrad, RowRule::AdagradRowwise, RowRule::Adam, RowRule::Ftrl}) {
-    ClickTask task{.rule = rule, .decay = rule == RowRule::Adam ? 0.01 : 0};
+    ClickTask task{.steps = 4, .rule = rule, .decay = rule == RowRule::Adam ? 0.01 : 0};
     const auto alone = run_clicks(Communicator::self(), task), together = run_clicks(world(), task);
     expect_alike(*alone, *together, task.name());
     task.shard = true;
@@ -186,10 +186,10 @@ TEST(Tables, CountInTheNormOfClipping) {
   }
 }
 
-// Some ranks have no samples, and the last step of the epoch has fewer.
+// A shard has no samples.
 TEST(Tables, MayBeUnusedByARank) {
   for (const bool shard : {false, true}) {
-    ClickTask task{.steps = 24, .shard = shard, .global_batch = 3, .rate = 0.005};
+    ClickTask task{.steps = 6, .shard = shard, .global_batch = 3, .rate = 0.005};
     const auto together = run_clicks(world(), task);
     task.shard = false;
     expect_alike(*run_clicks(Communicator::self(), task), *together, task.name());
@@ -242,7 +242,8 @@ TEST(Tables, AreReadByAPredictor) {
   infer::Predictor predict(network, [&](const plan::Inputs& in) { return network.score(in); });
   const auto state = run.trainer->state();
   EXPECT_EQ(predict.load(state, {.prefix = "model/"}).loaded.size(), 4U);
-  const Tensor y = predict({{"words", batch.at("words")}, {"items", batch.at("items")}, {"counts", batch.at("counts")}});
+  const Tensor y =
+      predict({{"words", batch.at("words")}, {"items", batch.at("items")}, {"counts", batch.at("counts")}});
   EXPECT_TRUE(std::ranges::equal(y.data<float>(), expected.data<float>()));
   const std::vector<io::NamedTensor> none;
   EXPECT_THROW(predict.load(none), Error);

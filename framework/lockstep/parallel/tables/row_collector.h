@@ -1,5 +1,6 @@
 // The row gradients of this rank's shards in a step: uses of rows in one pass, sums of passes in a shard, and sums of
-// shards in the order of the reduction tree, as far as they are complete on this rank. One thread. T is float or double.
+// shards in the order of the reduction tree, as far as they are complete on this rank. One thread. T is float or
+// double.
 #pragma once
 
 #include <vector>
