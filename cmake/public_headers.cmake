@@ -18,9 +18,11 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/graph/metric.h
   lockstep/graph/op.h
   lockstep/graph/parameter.h
+  lockstep/graph/table.h
   lockstep/graph/type.h
   lockstep/graph/value.h
   lockstep/ops/attention.h
+  lockstep/ops/bag.h
   lockstep/ops/batch_norm2d.h
   lockstep/ops/cast.h
   lockstep/ops/concat.h
@@ -49,6 +51,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/slice.h
   lockstep/ops/row_norm.h
   lockstep/ops/softmax.h
+  lockstep/ops/table.h
   lockstep/ops/to_floating.h
   lockstep/nn/activations.h
   lockstep/ops/spectral_product.h
@@ -121,6 +124,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   # training
   lockstep/optim/average.h
   lockstep/optim/groups.h
+  lockstep/optim/row_rule.h
   lockstep/optim/rules.h
   lockstep/optim/schedule.h
   lockstep/optim/update_rule.h

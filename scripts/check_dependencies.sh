@@ -47,6 +47,7 @@ parallel/reduce:  tree exchange
 parallel/guard:   tree control reduce
 parallel/step:    tree exchange control reduce
 parallel/update:  tree exchange control reduce guard step
+parallel/tables:  tree exchange control update
 parallel/.:       tree exchange control reduce guard step update
 '
 

@@ -2,8 +2,8 @@
 
 #include "data/datasets/cifar.h"
 #include "data/datasets/clusters.h"
-#include "data/datasets/csv_entry.h"
 #include "data/datasets/corpus.h"
+#include "data/datasets/csv_entry.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/field_entries.h"
 #include "data/datasets/image_entries.h"

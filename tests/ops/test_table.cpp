@@ -152,6 +152,11 @@ const std::set<std::string> kExempt{
     "one_hot",       // of integers: tests/losses/test_losses.cpp
     "write_rows",    // caches have no gradient: tests/nn/test_attention.cpp
     "normal_noise",  // of no floating operand: tests/kernels/test_elementwise.cpp
+    "bag_gradient",
+    "bag_max_gradient",  // gradients, too
+    "table",
+    "table_lookup",
+    "table_gradient",  // of a store that is no operand: tests/mpi/test_tables.cpp
 };
 
 TEST(OpTableItself, HasARowForEveryOpThatHasAKernel) {
@@ -195,7 +200,7 @@ Derivatives derivatives_of(std::string_view op) {
 }
 
 bool can_be_differentiated_again(const Row& row) {
-  static const std::set<std::string> once{"attention", "cross_entropy", "gru", "lstm", "vocabulary_cross_entropy"};
+  static const std::set<std::string> once{"attention", "bag_max", "cross_entropy", "gru", "lstm", "vocabulary_cross_entropy"};
   const bool has_norm = row.op.starts_with("batch_norm2d") || row.config == "residual_block";
   return !has_norm && !row.op.starts_with("max_pool") && !once.contains(row.op);
 }

@@ -21,6 +21,7 @@
 #include "models/zoo/registry.h"
 #include "tests/parity/gpt_request.h"
 #include "tests/parity/operator_model.h"
+#include "tests/parity/table_model.h"
 
 namespace lockstep::parity {
 namespace {
@@ -96,6 +97,11 @@ Subject make_subject(const json& request, const Tensors& weights) {
     };
     return {std::move(network), std::move(function)};
   }
+  if (request.contains("bag")) {
+    auto network = std::make_unique<TableModel>(request);
+    plan::ModelFunction function = [m = network.get()](const plan::Inputs& in) { return m->trace(in); };
+    return {std::move(network), std::move(function)};
+  }
   if (request.contains("field_model")) {
     auto network = field_model(request);
     plan::ModelFunction function = [m = network.get()](const plan::Inputs& in) {
@@ -154,6 +160,7 @@ class Run {
                               .seed = request.value("seed", std::uint64_t{0}),
                               .rule = make_rule(request),
                               .update = {.weight_decay = request.value("weight_decay", 0.0)},
+                              .tables = {.rules = {.all = table_rule(request)}},
                               .compile = {.kernels = {.conv_math = conv_math(request)}}});
     Tensors model;
     for (const NamedTensor& t : weights) model.push_back({"model/" + t.name, t.tensor.clone()});

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 
+#include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
+#include "lockstep/infer/local_tables.h"
+#include "lockstep/nn/embedding.h"
 
 namespace lockstep::infer {
 namespace {
@@ -40,15 +44,45 @@ Predictor::Predictor(const nn::Module& module, Function function, PredictorOptio
   // Logical order: weights can be loaded before the first input determines a plan. Kernels that read another layout get
   // derived copies.
   model_.parameters().allocate({}, {});
+  std::vector<NamedTable> tables = nn::named_tables(module);
+  if (tables.empty()) return;
+  for (const NamedTable& named : tables) {
+    check(named.table->store.expired(), "predictor",
+          "'{}' has a store already: another Trainer or Predictor uses this module; expected one at a time",
+          named.name);
+  }
+  tables_ = std::make_shared<LocalTables>(tables, options_.dtype, model_.parameters().options().seed);
+  for (const NamedTable& named : tables) named.table->store = tables_;
 }
 
+Predictor::~Predictor() = default;
+
 checkpoint::LoadReport Predictor::load(const std::filesystem::path& file, const checkpoint::LoadOptions& options) {
+  if (tables_) return load_with_tables(checkpoint::load_weights(file), options, file.string());
   return checkpoint::load_weights(model_.parameters(), file, options);
 }
 
 checkpoint::LoadReport Predictor::load(std::span<const io::NamedTensor> tensors,
                                        const checkpoint::LoadOptions& options) {
-  return checkpoint::load_weights(model_.parameters(), tensors, options);
+  if (!tables_) return checkpoint::load_weights(model_.parameters(), tensors, options);
+  std::vector<io::NamedTensor> copies;
+  for (const io::NamedTensor& tensor : tensors) copies.push_back({tensor.name, tensor.tensor.clone()});
+  return load_with_tables(std::move(copies), options, "");
+}
+
+checkpoint::LoadReport Predictor::load_with_tables(std::vector<io::NamedTensor> tensors,
+                                                   const checkpoint::LoadOptions& options, const std::string& file) {
+  checkpoint::LoadReport of_tables;
+  tables_->load(tensors, options, of_tables);
+  if (options.strict) of_tables.require_complete("weights", file);
+  checkpoint::LoadReport report = checkpoint::load_weights(model_.parameters(), tensors, options);
+  const auto join = [&](std::vector<std::string> checkpoint::LoadReport::*names) {
+    std::ranges::copy(of_tables.*names, std::back_inserter(report.*names));
+  };
+  for (const auto names : {&checkpoint::LoadReport::loaded, &checkpoint::LoadReport::missing,
+                           &checkpoint::LoadReport::mismatched, &checkpoint::LoadReport::skipped})
+    join(names);
+  return report;
 }
 
 Tensor Predictor::operator()(const Tensor& input) { return (*this)({{options_.input, input}}); }

@@ -1,7 +1,7 @@
 // Inference without a training session: a model with weights computes predictions. No MPI, no gradients, no optimizer
 // state; batch norm uses running statistics. Inputs and predictions have the samples as first dimension. One thread at
 // a time; several Predictors of one module, one per thread, are independent after construction. The module must outlive
-// the Predictor.
+// the Predictor. A module with sparse tables (nn/embedding.h) has one Predictor or Trainer at a time.
 //
 //   Predictor predict(network, [&](const Inputs& in) { return network(in["image"]); });
 //   predict.load("weights.h5");
@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@
 #include "lockstep/plan/compiled_model.h"
 
 namespace lockstep::infer {
+
+class LocalTables;
 
 struct PredictorOptions {
   DType dtype = DType::F32;     // type of weights and arithmetic: F32 or F64
@@ -38,6 +41,7 @@ class Predictor {
   // Makes a model with initial weights; `function` computes the prediction from the inputs. Throws Error for an empty
   // function and for options out of range.
   Predictor(const nn::Module& module, Function function, PredictorOptions options = {});
+  ~Predictor();
   Predictor(const Predictor&) = delete;  // plans contain pointers to this object
   Predictor& operator=(const Predictor&) = delete;
 
@@ -60,11 +64,14 @@ class Predictor {
   plan::ParameterStore& parameters() { return model_.parameters(); }  // call its refresh() after changing values
 
  private:
+  checkpoint::LoadReport load_with_tables(std::vector<io::NamedTensor> tensors, const checkpoint::LoadOptions& options,
+                                          const std::string& file);
   Tensor run(std::span<const Input> inputs);
   plan::Plan& compute(std::span<const Input> inputs, std::int64_t begin, std::int64_t samples);
 
   PredictorOptions options_;
   plan::CompiledModel model_;
+  std::shared_ptr<LocalTables> tables_;  // null: the model has no sparse tables
   plan::Plan* last_plan_ = nullptr;
 };
 

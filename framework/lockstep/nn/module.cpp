@@ -1,6 +1,7 @@
 #include "lockstep/nn/module.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/embedding.h"
 
 namespace lockstep::nn {
 
@@ -87,6 +88,7 @@ void Module::set_trainable(bool trainable) {
   for (const NamedParameter& p : named_parameters()) {
     if (p.parameter->role != Role::Buffer) p.parameter->trainable = trainable;
   }
+  for (const NamedTable& t : named_tables(*this)) t.table->trainable = trainable;
 }
 
 }  // namespace lockstep::nn

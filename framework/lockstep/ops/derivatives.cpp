@@ -14,6 +14,9 @@ constexpr std::string_view kRecurrent =
 constexpr std::string_view kAttention =
     "attention can be differentiated once; softmax and matmul compose the same any number of times";
 
+constexpr std::string_view kSparse =
+    "a sparse table can be differentiated once; an Embedding with .sparse = false any number of times";
+
 constexpr OpDerivatives kTable[] = {
     {"all_reduce_sum", Any},
     {"amax", Any},
@@ -26,6 +29,10 @@ constexpr OpDerivatives kTable[] = {
     {"average_pool2d_gradient", Any},
     {"average_pool3d", Any},
     {"average_pool3d_gradient", Any},
+    {"bag", Any},
+    {"bag_gradient", Any},
+    {"bag_max", First},
+    {"bag_max_gradient", None, "the largest elements of a bag can be differentiated once; its sum any number of times"},
     {"batch_norm2d", First},
     {"batch_norm2d_gradient", None, kBatchNorm},
     {"batch_norm2d_gradient_apply", None, kBatchNorm},
@@ -102,6 +109,9 @@ constexpr OpDerivatives kTable[] = {
     {"spectral_product", Any},
     {"split", Any},
     {"sum", Any},
+    {"table", None},
+    {"table_gradient", None, kSparse},
+    {"table_lookup", First},
     {"to_floating", None, "integers have no slope; differentiate by a floating value"},
     {"vocabulary_cross_entropy", First},
     {"vocabulary_cross_entropy_gradient", None,

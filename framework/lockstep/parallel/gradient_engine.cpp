@@ -110,7 +110,7 @@ void GradientEngine::finish_step() {
   const auto since = StepTimer::Clock::now();
   gate_.wait_until([this] {
     const StepState& step = update_.state();
-    return step.sums_known && step.decided && (gate_.is_late_allowed() || !late()) &&
+    return step.sums_known && step.decided && (gate_.is_late_allowed() || !late()) && update_.is_further_updated() &&
            reducer_.reduced(kStatisticsReduction);
   });
   update_.end();

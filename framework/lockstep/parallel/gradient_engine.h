@@ -84,6 +84,9 @@ class GradientEngine : public plan::PlanHooks {
   void before_update(std::function<double()> inspect) { update_.decision().inspect_by(std::move(inspect)); }
   bool late() const { return update_.buckets().late(); }  // whether updates of the last step are due
 
+  // Gradients beside those in buckets, rows of sparse tables, which outlive the engine's steps. Before the first step.
+  void attach(FurtherGradients& further) { update_.attach(further); }
+
   // --- results of the last step, alike on all ranks
   std::span<const double> sums() const { return sums_.sums(); }
   std::span<const double> statistics() const { return reductions_.sums_of_statistics(); }

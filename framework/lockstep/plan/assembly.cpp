@@ -22,10 +22,13 @@ class Assembler {
       if (live[i]) add(graph_.nodes()[i], primary_[i]);
     }
     for (const ParameterGradient& g : request_.gradients) {
+      if (g.parameter == nullptr) continue;
       out_.natural_layouts[g.parameter] = out_.buffers[static_cast<std::size_t>(primary(g.value))].layout;
     }
     const std::vector<int> uses = count_uses();
-    for (const ParameterGradient& g : request_.gradients) sink(g, uses[static_cast<std::size_t>(primary(g.value))] > 1);
+    for (const ParameterGradient& g : request_.gradients) {
+      if (g.parameter != nullptr) sink(g, uses[static_cast<std::size_t>(primary(g.value))] > 1);
+    }
     for (Value v : request_.outputs) {
       const int b = primary(v);
       out_.buffers[static_cast<std::size_t>(out_.root(b))].keep = true;

@@ -5,6 +5,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ops/gradient.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/ops/table.h"
 
 namespace lockstep::plan {
 
@@ -15,8 +16,8 @@ std::vector<ParameterGradient> append_gradient(Graph& graph, const Loss& loss, s
   std::vector<Value> parameters;
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    if (node.kind == Node::Kind::Parameter && node.parameter->trainable)
-      parameters.push_back(graph.value(static_cast<int>(i), 0));
+    const bool dense = node.kind == Node::Kind::Parameter && node.parameter->trainable;
+    if (dense || trainable_table(node) != nullptr) parameters.push_back(graph.value(static_cast<int>(i), 0));
   }
   // With the weight as seed this is the gradient of weight * mean; the factor 1/weight of the mean then cancels
   // exactly.

@@ -49,10 +49,13 @@ Assembly Plan::assemble_graph(const std::vector<ParameterGradient>& gradients, c
     const Assembly wishes =
         assemble({*graph_, outputs, gradients, [](const Parameter*) { return Layout{}; }, options, choose});
     std::vector<const Parameter*> order;
-    for (const ParameterGradient& g : gradients) order.push_back(g.parameter);
+    for (const ParameterGradient& g : gradients) {
+      if (g.parameter != nullptr) order.push_back(g.parameter);
+    }
     store_.allocate(wishes.natural_layouts, order);
   }
   for (const ParameterGradient& g : gradients) {
+    if (g.parameter == nullptr) continue;
     check(store_.has_gradient(g.parameter), "plan",
           "'{}' has no memory for a gradient: make all parameters trainable and compile the training plan first",
           store_.name(g.parameter));

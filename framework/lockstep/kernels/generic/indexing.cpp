@@ -28,7 +28,8 @@ std::pair<std::int64_t, std::string> position_of(const std::vector<std::int64_t>
 
 }  // namespace
 
-void check_indices(const IndexSource& source, const std::int32_t* indices) {
+template <class Index>
+void check_indices(const IndexSource& source, const Index* indices) {
   std::int64_t count = 1;
   for (const std::int64_t size : source.shape) count *= size;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -41,6 +42,9 @@ void check_indices(const IndexSource& source, const std::int32_t* indices) {
         fmt::format("{} is {}, expected 0 to {}: {}", position, indices[i], source.size - 1, source.reason));
   }
 }
+
+template void check_indices<std::int32_t>(const IndexSource&, const std::int32_t*);
+template void check_indices<std::int64_t>(const IndexSource&, const std::int64_t*);
 
 void take_rows(const RowGeometry& g, std::size_t element_bytes, const void* x, const std::int32_t* indices, void* y) {
   const std::size_t row = static_cast<std::size_t>(g.inner) * element_bytes;

@@ -1,4 +1,4 @@
-// Rows and elements chosen by i32 indices, and their gradients, which add in the order of the indices, in f64: results
+// Rows and elements chosen by indices, and their gradients, which add in the order of the indices, in f64: results
 // do not depend on threads. Nothing allocates; scratch memory is the caller's.
 #pragma once
 
@@ -15,8 +15,9 @@ struct IndexSource {
   std::int64_t size = 0;            // allowed: 0 to size - 1
   std::string reason = {};          // what has this size: "axis 1 has 7 elements"
 };
-// Throws SampleError for the first index that is outside.
-void check_indices(const IndexSource& source, const std::int32_t* indices);
+// Throws SampleError for the first index, of std::int32_t or std::int64_t, that is outside.
+template <class Index>
+void check_indices(const IndexSource& source, const Index* indices);
 
 // x [outer][size][inner] and y [outer][count][inner]: y's row k is x's row indices[k]. Where the index is `masked`, y's
 // row is 0; -1 masks none.

@@ -33,7 +33,7 @@ void register_generic_kernels(KernelRegistry& registry) {
   using namespace generic;
   for (const auto part :
        {elementwise_rows, product_rows, matmul_rows, reduction_rows, row_norm_rows, image_rows, spatial_rows, loss_rows,
-        synchronised_rows, shape_sum_rows, index_sum_rows, recurrent_rows, fourier_rows, attention_rows})
+        synchronised_rows, shape_sum_rows, index_sum_rows, recurrent_rows, fourier_rows, attention_rows, table_rows})
     registry.add("generic", part(), without_bf16);
   for (const auto part : {shape_rows, index_rows, cache_rows}) registry.add("generic", part());
 }

@@ -36,5 +36,6 @@ std::vector<KernelRow> recurrent_rows();
 std::vector<KernelRow> fourier_rows();
 std::vector<KernelRow> attention_rows();
 std::vector<KernelRow> cache_rows();  // of every type
+std::vector<KernelRow> table_rows();
 
 }  // namespace lockstep::kernels::generic

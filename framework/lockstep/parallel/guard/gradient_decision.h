@@ -33,8 +33,9 @@ class GradientDecision {
   // Sets a function that is called between reduction and update and returns a factor for the gradient.
   void inspect_by(std::function<double()> inspect) { inspect_ = std::move(inspect); }
   // Call it when the whole gradient and its squares are complete: sets the verdict and the gradient_scale of the step,
-  // which has `samples` samples over all ranks.
-  void decide(StepState& step, double samples);
+  // which has `samples` samples over all ranks. `further`: sum of the squares of gradients that lie in no bucket.
+  void decide(StepState& step, double samples, double further = 0);
+  bool judges_norm() const { return options_.clip_norm > 0 || options_.guard; }  // by squares of all gradients
 
   const std::optional<NoiseEstimate>& noise() const { return noise_; }  // of the last step
   double norm() const { return norm_; }                        // of the last step, before clipping; 0 without squares
@@ -42,7 +43,7 @@ class GradientDecision {
   GradientGuard* guard() { return guard_.get(); }              // null unless Options::guard
 
  private:
-  void judge(StepState& step);
+  void judge(StepState& step, double further);
   Options options_;
   std::span<const double> squares_, noise_sums_;
   std::unique_ptr<GradientGuard> guard_;

@@ -53,19 +53,20 @@ std::size_t GradientGuard::largest() const {
   return static_cast<std::size_t>(std::max_element(norms_.begin() + 1, norms_.end()) - norms_.begin());
 }
 
-const GradientFinding& GradientGuard::look(std::span<const double> squares, double scale) {
+const GradientFinding& GradientGuard::look(std::span<const double> squares, double scale, double further) {
   finding_ = {};
   worst_ = 0;
   for (std::size_t w = 0; w < watched_.size(); ++w) {
     double sum = 0;
     for (const double block : part_of_blocks(squares, watched_[w].blocks)) sum += block;
-    norms_[w] = std::sqrt(sum) * scale;
+    norms_[w] = std::sqrt(w == 0 ? sum + further : sum) * scale;
   }
   if (!std::isfinite(norms_[0])) {
     const auto bad = std::find_if(norms_.begin() + 1, norms_.end(), [](double n) { return !std::isfinite(n); });
     finding_.level = GradientFinding::Level::Act;
     finding_.finite = false;
-    if (bad != norms_.end()) finding_.parameter = watched_[static_cast<std::size_t>(bad - norms_.begin())].name;
+    finding_.parameter =
+        bad == norms_.end() ? "the sparse tables" : watched_[static_cast<std::size_t>(bad - norms_.begin())].name;
     return finding_;
   }
   if (options_.norm > 0) judge(0, options_.norm);

@@ -29,8 +29,9 @@ struct GradientFinding {
 class GradientGuard {
  public:
   GradientGuard(const plan::ParameterStore& store, const GradientGuardOptions& options);
-  // `squares`: sums of squares by block of all buckets; `scale` is the factor from the sum to the gradient.
-  const GradientFinding& look(std::span<const double> squares, double scale);
+  // `squares`: sums of squares by block of all buckets; `scale` is the factor from the sum to the gradient. `further`:
+  // the sum of the squares of gradients in no bucket, rows of sparse tables, which count in the norm of all together.
+  const GradientFinding& look(std::span<const double> squares, double scale, double further = 0);
   void accept();  // the step was applied: adds its norms to the means
   // Means and the number of steps in them, for checkpoints.
   std::span<double> state() { return state_; }

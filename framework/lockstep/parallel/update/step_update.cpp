@@ -24,6 +24,7 @@ void StepUpdate::open() {
   norms_.open();
   buckets_.open();
   parts_.reductions.open();
+  if (further_ != nullptr) further_->open(decision_.judges_norm());
 }
 
 bool StepUpdate::advance() {
@@ -35,8 +36,10 @@ bool StepUpdate::advance() {
       take_sums();  // if ranks are in different steps, each rank reports this, not the failure of a peer
     throw;
   }
+  if (further_ != nullptr) moved = further_->advance() || moved;
   if (!state_.sums_known && !take_sums()) return moved;
   if (!state_.decided && !decide()) return moved;
+  moved = update_further() || moved;
   return buckets_.advance(parts_.reductions.started(), state_) || moved;
 }
 
@@ -60,10 +63,20 @@ bool StepUpdate::take_sums() {
 bool StepUpdate::decide() {
   if (decision_.waits_for_gradient()) {
     if (!parts_.reductions.is_gradient_reduced()) return false;
-    if (!std::exchange(judged_, true)) decision_.decide(state_, parts_.sums.sums()[kSampleSum]);
+    if (further_ != nullptr && !further_->is_reduced()) return false;
+    if (!std::exchange(judged_, true)) {
+      const double further = further_ != nullptr && decision_.judges_norm() ? further_->squares() : 0;
+      decision_.decide(state_, parts_.sums.sums()[kSampleSum], further);
+    }
     if (!norms_.advance(state_)) return false;
   }
   return state_.decided = true;
+}
+
+bool StepUpdate::update_further() {
+  if (is_further_updated() || !further_->is_reduced()) return false;
+  further_->update(state_);
+  return true;
 }
 
 void StepUpdate::end() {

@@ -11,6 +11,7 @@
 #include "lockstep/parallel/guard/memory_guard.h"
 #include "lockstep/parallel/reduce/progress_driver.h"
 #include "lockstep/parallel/reduce/reduction_scheduler.h"
+#include "lockstep/parallel/update/further_gradients.h"
 #include "lockstep/parallel/update/tensor_norms.h"
 #include "lockstep/parallel/update/update_scheduler.h"
 
@@ -38,6 +39,10 @@ class StepUpdate {
   StepUpdate(const Parts& parts, const UpdateScheduler::Parts& update, const GradientSums& gradient,
              const Options& options);
 
+  // Gradients beside those in buckets, which outlive this; set before the first step.
+  void attach(FurtherGradients& further) { further_ = &further; }
+  bool is_further_updated() const { return further_ == nullptr || further_->is_updated(); }
+
   void begin(const StepStart& start);
   // Call it before the control block of the last shard is sent, and after all updates of the previous step.
   void open();
@@ -55,6 +60,7 @@ class StepUpdate {
  private:
   bool take_sums();
   bool decide();
+  bool update_further();
 
   Parts parts_;
   Options options_;
@@ -64,6 +70,7 @@ class StepUpdate {
   TensorNorms norms_;
   UpdateStep next_;  // of the step that has begun
   StepState state_;
+  FurtherGradients* further_ = nullptr;
   bool judged_ = false;  // decision_ has decided
   std::int64_t ended_ = 0;
 };

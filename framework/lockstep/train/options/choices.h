@@ -76,6 +76,14 @@ struct Choices<optim::Rule> {
 };
 
 template <>
+struct Choices<optim::RowRule> {
+  using RowRule = optim::RowRule;
+  static constexpr std::array kAll{NamedValue{RowRule::Sgd, "sgd"}, NamedValue{RowRule::Adagrad, "adagrad"},
+                                   NamedValue{RowRule::AdagradRowwise, "rowwise-adagrad"},
+                                   NamedValue{RowRule::Adam, "adam"}, NamedValue{RowRule::Ftrl, "ftrl"}};
+};
+
+template <>
 struct Choices<optim::ScheduleOptions::Kind> {
   using Kind = optim::ScheduleOptions::Kind;
   static constexpr std::array kAll{NamedValue{Kind::Constant, "constant"},

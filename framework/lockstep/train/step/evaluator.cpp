@@ -46,6 +46,7 @@ Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_
   engine_->average_replicas();
   engine_->fence();
   heartbeat.beat();
+  if (prepared_.tables() != nullptr) prepared_.tables()->begin_passes();
   for (const data::Batch& batch : loader.epoch()) {
     heartbeat.beat();
     requests |= votes_.ask();
@@ -58,6 +59,7 @@ Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_
     if (progress) progress(batch.step.offset + batch.step.global_size);
   }
   heartbeat.wait();
+  if (prepared_.tables() != nullptr) prepared_.tables()->end_passes();
   add_up(sums, requests);
   Totals result;
   set_totals(control_.block().sums(), prepared_.nominal(), Mode::Eval, result);

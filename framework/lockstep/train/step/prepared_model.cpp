@@ -9,6 +9,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/nn/embedding.h"
 #include "lockstep/parallel/reduce/bucket_hook.h"
 #include "lockstep/parallel/reduce/bucket_pieces.h"
 #include "lockstep/train/step/autotune.h"
@@ -136,6 +137,26 @@ std::string text_of(const std::vector<NamedParameter>& parameters) {
   return text;
 }
 
+std::string text_of(const std::vector<NamedTable>& tables, const parallel::TableOptions& options) {
+  std::string text = options.shard && !tables.empty() ? "sharded tables\n" : "";
+  for (const auto& [name, table] : tables) {
+    const optim::RowRuleOptions& r = options.rules.of(name);
+    text += fmt::format("{} {}{} {} rate {} decay {} betas {} {} epsilon {} accumulator {} l1 {} l2 {} beta {}\n", name,
+                        table->shape().str(), table->trainable ? "" : " frozen", name_of(r.rule), r.rate_scale,
+                        r.weight_decay, r.beta1, r.beta2, r.epsilon, r.initial_accumulator, r.l1, r.l2, r.beta);
+  }
+  return text;
+}
+
+void check_tables(const TrainerOptions& o) {
+  const bool alone = o.parallel.hook != nullptr && !o.parallel.hook->reduces();
+  check(
+      !alone && o.parallel.local_steps == 1, kSite,
+      "sparse tables with steps that each rank makes alone, expected steps whose gradients are summed over all ranks");
+  check(!o.average.any(), kSite,
+        "an average of the weights with sparse tables, expected none: it covers dense parameters alone");
+}
+
 std::string form_of(plan::ParameterStore& store) {
   std::string text;
   for (const NamedParameter& p : store.parameters()) text += p.name + " " + store.layout(p.parameter).str() + "\n";
@@ -165,12 +186,24 @@ PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& m
       memory_(comm_, domains(module), options_.parallel.share_weights),
       collective_(world_.size > 1 ? std::make_shared<parallel::TreeCollective>(comm_) : nullptr),
       model_(module.named_parameters(), model, store_options(options_, world_, &memory_), tuned(module, model)) {
-  comm::check_same(comm_, "the model's parameters", text_of(model_.parameters().parameters()));
+  const std::vector<NamedTable> tables = nn::named_tables(module);
+  comm::check_same(comm_, "the model's parameters",
+                   text_of(model_.parameters().parameters()) + text_of(tables, options_.tables));
   std::string operations;
   comm::collectively(comm_, [&] { plan_nominal_batch(operations); });
   comm::check_same(comm_, "parameter layouts", form_of(model_.parameters()));
   comm::check_same(comm_, "the model's operations", operations);
   if (options_.shards > 0) comm::check_same(comm_, "with --shards, kernels", kernels());
+  if (!tables.empty()) make_tables(tables);
+}
+
+void PreparedModel::make_tables(const std::vector<NamedTable>& tables) {
+  comm::collectively(comm_, [&] {
+    check_tables(options_);
+    tables_ = parallel::TableEngine::make(
+        comm_, world_, memory_,
+        {.tables = tables, .options = options_.tables, .dtype = options_.precision, .seed = options_.seed});
+  });
 }
 
 void PreparedModel::plan_nominal_batch(std::string& operations) {
@@ -218,6 +251,7 @@ std::string PreparedModel::describe_parallel(const std::string& driver) const {
   for (const plan::Bucket& b : buckets) largest = std::max(largest, b.elements);
   const auto bytes = static_cast<double>(largest) * static_cast<double>(size_of(options_.precision));
   std::string text = path_reason_;
+  if (tables_ != nullptr) text = fmt::format("{}{}{}", text, text.empty() ? "" : "; ", tables_->describe());
   if (world_.size == 1) return text;
   text +=
       fmt::format("; {} bucket{} of up to {:.1f} MiB", buckets.size(), buckets.size() == 1 ? "" : "s", bytes / 1048576);

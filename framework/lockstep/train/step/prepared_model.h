@@ -13,6 +13,7 @@
 #include "lockstep/nn/module.h"
 #include "lockstep/parallel/exchange/node_memory.h"
 #include "lockstep/parallel/exchange/tree_collective.h"
+#include "lockstep/parallel/tables/table_engine.h"
 #include "lockstep/parallel/update/updater.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/trainer_options.h"
@@ -44,6 +45,7 @@ class PreparedModel {
   Heartbeat& heartbeat() { return options_.heartbeat != nullptr ? *options_.heartbeat : own_heartbeat_; }
   parallel::NodeMemory& memory() { return memory_; }
   parallel::TreeCollective* collective() { return collective_.get(); }  // null for one rank
+  parallel::TableEngine* tables() { return tables_.get(); }             // null for a model without sparse tables
   plan::CompiledModel& model() { return model_; }
   const plan::CompiledModel& model() const { return model_; }
   plan::ParameterStore& store() { return model_.parameters(); }
@@ -64,6 +66,7 @@ class PreparedModel {
   parallel::Domains domains(const nn::Module& module);
   plan::CompileOptions tuned(const nn::Module& module, const plan::ModelFunction& model);
   void plan_nominal_batch(std::string& operations);
+  void make_tables(const std::vector<NamedTable>& tables);
 
   comm::Communicator comm_;
   parallel::WorldLayout world_;
@@ -76,6 +79,7 @@ class PreparedModel {
   plan::CompiledModel model_;
   NominalPlan nominal_;
   std::unique_ptr<parallel::Updater> updater_;
+  std::shared_ptr<parallel::TableEngine> tables_;
   Heartbeat own_heartbeat_;  // for a caller without a watchdog
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "lockstep/core/error.h"
@@ -13,6 +14,12 @@ namespace lockstep::train {
 namespace {
 
 using Part = StepProfile::Part;
+
+// The number of nodes that hand gradients to sparse tables.
+int table_gradients(const plan::Plan& plan) {
+  return static_cast<int>(std::ranges::count_if(
+      plan.steps(), [](const plan::PlanStep& step) { return step.op->name() == "table_gradient"; }));
+}
 
 }  // namespace
 
@@ -87,12 +94,15 @@ plan::Plan& StepRunner::fill(const data::Batch& batch, Range rows, std::int64_t 
 
 // The shard's micro-batches add to one slot; buckets leave during the last micro-batch's backward pass.
 void StepRunner::run_shard(const LocalBatch& local, Range shard, std::int64_t update) {
+  parallel::TableEngine* const tables = prepared_.tables();
+  if (tables != nullptr) tables->begin_shard();
   std::int64_t last = accumulate() - 1;  // the last micro-batch that is run
   while (last > 0 && !is_run(shard, last)) --last;
   if (!is_run(shard, last)) {
     engine_->sums_ready();
     engine_->zero_gradients();
     engine_->end_shard();
+    if (tables != nullptr) tables->end_shard();
     return;
   }
   for (std::int64_t micro = 0; micro <= last; ++micro) {
@@ -101,11 +111,13 @@ void StepRunner::run_shard(const LocalBatch& local, Range shard, std::int64_t up
     plan::Plan& plan = fill(*local.batch, rows, update);
     last_plan_ = &plan;
     if (profile_) profile_->begin_run(plan);
+    if (tables != nullptr) tables->begin_pass(table_gradients(plan), micro == last);
     ShardHooks hooks(*this, plan, rows.size(), micro == last);
     run_on_rows(*local.batch, rows, [&] { plan.run({engine_->slot(), micro > 0}, hooks); });
     hooks.forward_done();  // done already, unless everything is frozen or more micro-batches follow
   }
   engine_->end_shard();
+  if (tables != nullptr) tables->end_shard();
 }
 
 // A streamed batch is one shard per rank: all of a rank's samples.
@@ -118,12 +130,14 @@ void StepRunner::run(const LocalBatch& local, std::int64_t update) {
   own_ = {};
   const Range mine = prepared_.world().my_shards();
   for (std::int64_t shard = mine.begin; shard < mine.end; ++shard) run_shard(local, rows_of(local, shard), update);
+  if (prepared_.tables() != nullptr) prepared_.tables()->end_passes();
 }
 
 // Runs this rank's part of the step once more, with its gradient in slot 0: calls visit(plan, rows, first).
 void StepRunner::repeat(const LocalBatch& local, std::int64_t update,
                         const std::function<void(plan::Plan& plan, Range rows, bool first)>& visit) {
   engine_->fence();  // after it, no rank reads this rank's gradients
+  if (prepared_.tables() != nullptr) prepared_.tables()->begin_passes();
   bool first = true;
   const Range mine = prepared_.world().my_shards();
   for (std::int64_t number = mine.begin; number < mine.end; ++number) {
@@ -135,6 +149,7 @@ void StepRunner::repeat(const LocalBatch& local, std::int64_t update,
       visit(fill(*local.batch, rows, update), rows, std::exchange(first, false));
     }
   }
+  if (prepared_.tables() != nullptr) prepared_.tables()->end_passes();
 }
 
 Tensor StepRunner::observed(const std::string& name) const {

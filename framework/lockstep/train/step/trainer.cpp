@@ -148,7 +148,9 @@ void Trainer::add_to_average() {
 std::int64_t Trainer::updates() const { return parts_->state.updates(); }
 std::string Trainer::kernels() const { return parts_->prepared.kernels(); }
 std::size_t Trainer::bytes() const {
-  return parts_->prepared.model().bytes() + (world().size > 1 ? parts_->engine.bytes() : 0);
+  const parallel::TableEngine* tables = parts_->prepared.tables();
+  return parts_->prepared.model().bytes() + (world().size > 1 ? parts_->engine.bytes() : 0) +
+         (tables != nullptr ? tables->bytes() : 0);
 }
 std::size_t Trainer::state_bytes() const { return parts_->state.state_bytes(); }
 const parallel::WorldLayout& Trainer::world() const { return parts_->world(); }

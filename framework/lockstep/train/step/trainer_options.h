@@ -10,6 +10,7 @@
 #include "lockstep/data/sampler.h"
 #include "lockstep/optim/average.h"
 #include "lockstep/optim/update_rule.h"
+#include "lockstep/parallel/tables/table_options.h"
 #include "lockstep/parallel/update/updater_options.h"
 #include "lockstep/plan/compile_options.h"
 #include "lockstep/train/step/guards.h"
@@ -26,6 +27,7 @@ struct TrainerOptions {
   std::uint64_t seed = 0;
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
   parallel::UpdaterOptions update = {};
+  parallel::TableOptions tables = {};  // of sparse tables: their rules, and where rows lie
   std::int64_t bucket_bytes = 0;  // bytes of gradients that are reduced together; 0: chosen from the network's speed
   double clip_norm = 0;           // largest norm of the gradient over all parameters; 0: no clipping
   // Of the weights: evaluations, and weights loaded from a checkpoint, are those of the average.

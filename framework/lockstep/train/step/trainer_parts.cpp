@@ -68,6 +68,10 @@ TrainerParts::TrainerParts(const comm::Communicator& comm, const nn::Module& mod
       state(prepared, engine),
       guard(prepared, engine, runner, state) {
   check_sums(prepared);
+  if (parallel::TableEngine* tables = prepared.tables(); tables != nullptr) {
+    tables->while_waiting(meanwhile);
+    engine.attach(*tables);
+  }
   if (prepared.collective() != nullptr) prepared.collective()->while_waiting(meanwhile);
   state.broadcast_weights();
 }
@@ -99,6 +103,7 @@ const Totals& TrainerParts::run_step(const LocalBatch& local, parallel::StepStar
     start.driver = driver.word();
     start.requests = votes.ask_for_step();
     engine.begin_step(start);
+    if (prepared.tables() != nullptr) prepared.tables()->begin_step();
     std::ranges::copy(votes.sums(),
                       engine.shard_sums().subspan(parallel::kOtherSums + prepared.nominal().sums(Mode::Train)).begin());
     runner.run(local, state.updates());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "lockstep/checkpoint/training_state.h"
 #include "lockstep/checkpoint/weights.h"
@@ -28,7 +29,7 @@ void broadcast(const comm::Communicator& comm, std::vector<std::string>& texts) 
 std::size_t TrainerState::state_bytes() const {
   std::size_t bytes = checkpoint::TrainingState(model_.parameters(), updater_->rule()).bytes();
   for (const io::NamedTensor& tensor : further_state()) bytes += tensor.tensor.bytes();
-  return bytes;
+  return bytes + tables_.bytes();
 }
 
 Tensor TrainerState::gradient(const std::string& parameter, double weight) {
@@ -68,6 +69,7 @@ std::vector<io::NamedTensor> TrainerState::state(bool wanted) {
     tensors = checkpoint::TrainingState(model_.parameters(), updater_->rule()).read();
     std::ranges::move(further_state(), std::back_inserter(tensors));
   }
+  std::ranges::move(tables_.read(wanted), std::back_inserter(tensors));
   engine_->drop_foreign_states();
   return tensors;
 }
@@ -81,7 +83,11 @@ void TrainerState::snapshot(checkpoint::StateSnapshot* into) {
   engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
-  if (into != nullptr) into->take(further_state());
+  std::vector<io::NamedTensor> further = tables_.read(into != nullptr);
+  if (into != nullptr) {
+    std::ranges::move(further_state(), std::back_inserter(further));
+    into->take(std::move(further));
+  }
   engine_->drop_foreign_states();
 }
 
@@ -110,7 +116,8 @@ void TrainerState::load_from(const io::TensorSource& source, std::int64_t update
                              const std::function<void()>& check_received) {
   std::vector<io::NamedTensor> further;
   comm::collectively(comm_, [&] {
-    checkpoint::TrainingState(model_.parameters(), updater_->rule()).load(source, weights_only);
+    checkpoint::TrainingState(model_.parameters(), updater_->rule()).load(tables_.without_tables(source), weights_only);
+    tables_.load(source, weights_only);
     for (std::size_t i = 0; i < source.infos.size(); ++i) {
       const std::string& name = source.infos[i].name;
       if (name == kGuard || name == kNoise || name.starts_with(checkpoint::kAveragePrefix))
@@ -143,8 +150,21 @@ checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& f
                                                   const checkpoint::LoadOptions& options) {
   checkpoint::LoadReport report;
   engine_->fence();
+  std::vector<io::NamedTensor> tensors;  // of a model with sparse tables
+  if (!tables_.pieces().empty()) {
+    comm::collectively(comm_, [&] {
+      if (comm_.is_root()) tensors = checkpoint::load_weights(file);
+    });
+    tables_.load_weights(comm_, tensors, options, report);
+  }
   comm::collectively(comm_, [&] {
-    if (comm_.is_root()) report = checkpoint::load_weights(model_.parameters(), file, options);
+    if (!comm_.is_root()) return;
+    const checkpoint::LoadReport of_tables = std::exchange(report, {});
+    report = tables_.pieces().empty() ? checkpoint::load_weights(model_.parameters(), file, options)
+                                      : checkpoint::load_weights(model_.parameters(), tensors, options);
+    for (const auto names : {&checkpoint::LoadReport::loaded, &checkpoint::LoadReport::missing,
+                             &checkpoint::LoadReport::mismatched, &checkpoint::LoadReport::skipped})
+      std::ranges::copy(of_tables.*names, std::back_inserter(report.*names));
   });
   broadcast_weights();
   for (auto* names : {&report.loaded, &report.missing, &report.unexpected, &report.mismatched, &report.skipped})
@@ -159,7 +179,12 @@ std::uint64_t TrainerState::weights_hash() {
     const Tensor tensor = model_.parameters().read(p.name);
     hash = XXH3_64bits_withSeed(tensor.raw(), tensor.bytes(), hash);
   }
-  return hash;
+  for (const TableState::Piece& piece : tables_.pieces()) {
+    if (piece.tensor->part >= 0) continue;
+    const Tensor tensor = tables_.read(piece, true);  // on the root at least
+    if (!tensor.empty()) hash = XXH3_64bits_withSeed(tensor.raw(), tensor.bytes(), hash);
+  }
+  return tables_.pieces().empty() ? hash : comm_.broadcast_value(hash);
 }
 
 std::vector<TensorHash> TrainerState::state_hashes() {
@@ -181,9 +206,14 @@ std::vector<TensorHash> TrainerState::state_hashes() {
     const Tensor tensor = state.read(entries[i]);
     values[i] = XXH3_64bits(tensor.raw(), tensor.bytes());
   }
+  for (const TableState::Piece& piece : tables_.pieces()) {
+    const Tensor tensor = tables_.read(piece, comm_.is_root());
+    hashes.push_back({.name = piece.info.name});
+    values.push_back(comm_.is_root() ? XXH3_64bits(tensor.raw(), tensor.bytes()) : 0);
+  }
   engine_->meet();
   comm_.allreduce(comm::Buffer(std::span(values)), comm::ReduceOp::Sum);  // one rank has the hash, the others 0
-  for (std::size_t i = 0; i < entries.size(); ++i) hashes[i].hash = values[i];
+  for (std::size_t i = 0; i < hashes.size(); ++i) hashes[i].hash = values[i];
   engine_->drop_foreign_states();
   return hashes;
 }

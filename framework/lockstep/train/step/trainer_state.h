@@ -17,6 +17,7 @@
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/train/report/tensor_hash.h"
 #include "lockstep/train/step/prepared_model.h"
+#include "lockstep/train/step/table_state.h"
 #include "lockstep/train/step/weight_averages.h"
 
 namespace lockstep::train {
@@ -32,7 +33,8 @@ class TrainerState {
         model_(prepared.model()),
         updater_(&prepared.updater()),
         engine_(&engine),
-        averages_(prepared, engine) {}
+        averages_(prepared, engine),
+        tables_(prepared.tables()) {}
 
   std::int64_t updates() const { return updates_; }
   void applied(std::int64_t updates) { updates_ = updates; }
@@ -72,6 +74,7 @@ class TrainerState {
   parallel::GradientEngine* engine_;
   WeightAverages averages_;
   parallel::NoiseMeter noise_;
+  TableState tables_;
   std::int64_t updates_ = 0;
 };
 

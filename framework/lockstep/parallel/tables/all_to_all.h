@@ -1,0 +1,49 @@
+// One message of any length from each rank to each other rank, without blocking: first the lengths travel, then the
+// words. Rounds follow each other in the same order on all ranks; a round starts when the last one is complete. One
+// thread. Throws Error where MPI fails.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lockstep/comm/communicator.h"
+
+namespace lockstep::parallel {
+
+class AllToAll {
+ public:
+  // `comm` belongs to this object and to others whose rounds never overlap with its own; it outlives this object.
+  explicit AllToAll(const comm::Communicator& comm);
+
+  // The words for `rank`, also for this rank; the caller changes them while no round is under way.
+  std::vector<std::int64_t>& outgoing(int rank) { return memory_->outgoing[static_cast<std::size_t>(rank)]; }
+  void clear();  // makes all outgoing messages empty
+  void start();
+  // The same if the lengths of all messages to this rank are known, by rank: only words travel.
+  void start(std::span<const std::int64_t> lengths);
+  bool advance();  // whether anything moved
+  bool done() const { return phase_ == Phase::Done; }
+  // The words from `rank` once done, until the next round.
+  std::span<const std::int64_t> incoming(int rank) const {
+    return rank == comm_.rank() ? memory_->outgoing[static_cast<std::size_t>(rank)]
+                                : memory_->incoming[static_cast<std::size_t>(rank)];
+  }
+
+ private:
+  enum class Phase : std::uint8_t { Done, Lengths, Words };
+  // An abandoned message may outlive this object.
+  struct Memory {
+    std::vector<std::vector<std::int64_t>> outgoing, incoming;
+    std::vector<std::int64_t> sent, received;  // lengths
+  };
+  void start_words();
+
+  const comm::Communicator& comm_;
+  std::shared_ptr<Memory> memory_;
+  std::vector<comm::Request> requests_;
+  Phase phase_ = Phase::Done;
+};
+
+}  // namespace lockstep::parallel

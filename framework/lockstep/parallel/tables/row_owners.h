@@ -1,0 +1,34 @@
+// The ranks that own rows. A group of ranks has one copy of all tables, and each rank of the group owns a part of the
+// rows: it alone updates them. Sharded tables have one group, all ranks of the job; replicated ones have a group for
+// each domain whose ranks share memory, or one rank each. A value; equal on all ranks except for `rank`.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "lockstep/parallel/tables/row_deal.h"
+#include "lockstep/parallel/tree/domains.h"
+
+namespace lockstep::parallel {
+
+struct RowOwners {
+  int rank = 0;
+  bool sharded = false;
+  std::vector<std::vector<int>> groups;  // ranks, ascending
+  int my_group = 0, me = 0;              // this rank's group, and its number there
+
+  static RowOwners of_shards(int rank, int size) {
+    RowOwners owners{.rank = rank, .sharded = true, .groups = std::vector<std::vector<int>>(1), .me = rank};
+    for (int r = 0; r < size; ++r) owners.groups[0].push_back(r);
+    return owners;
+  }
+  // `shares`: the ranks of a domain see one copy.
+  static RowOwners of_copies(const Domains& domains, bool shares) {
+    const Domains groups = shares ? domains : Domains::single_ranks(domains.rank, domains.size());
+    return {.rank = domains.rank, .groups = groups.members, .my_group = groups.mine(), .me = groups.local_rank()};
+  }
+  const std::vector<int>& mine() const { return groups[static_cast<std::size_t>(my_group)]; }
+  RowDeal deal() const { return RowDeal(static_cast<int>(mine().size())); }
+};
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,69 @@
+// The sparse tables of a training: lookups and gradients of a plan's nodes, the exchange of the gradients' rows, and
+// the update of the rows that a step has used. A composition of TableStore, RowExchange and RowService. It binds itself
+// to the tables. All ranks make the same calls, except for lookups and gradients; one thread. Functions throw Error
+// where MPI or a rank fails.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/partition.h"
+#include "lockstep/core/tensor.h"
+#include "lockstep/graph/table.h"
+#include "lockstep/parallel/exchange/node_memory.h"
+#include "lockstep/parallel/tables/table_options.h"
+#include "lockstep/parallel/tree/world_layout.h"
+#include "lockstep/parallel/update/further_gradients.h"
+
+namespace lockstep::parallel {
+
+// A tensor of the tables' state: the values of a table, or a state of its rule.
+struct TableTensor {
+  std::string table;  // full name
+  std::string state;  // empty: the values
+  Shape shape;        // rows first
+  std::size_t number = 0;
+  int part = -1;  // index of the state; -1: the values
+};
+
+class TableEngine : public TableAccess, public FurtherGradients {
+ public:
+  struct Setup {
+    std::vector<NamedTable> tables;
+    TableOptions options = {};
+    DType dtype = DType::F32;
+    std::uint64_t seed = 0;
+  };
+  // Collective; `comm` and `memory` outlive the engine. Throws Error if a table has a store already.
+  static std::shared_ptr<TableEngine> make(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,
+                                           const Setup& setup);
+
+  // Sets a function that is called again and again while a lookup waits for other ranks, as these may wait for
+  // communication that `work` drives.
+  virtual void while_waiting(std::function<void()> work) = 0;
+
+  // --- a step: begin_step(); for each shard begin_shard(), any number of passes, end_shard(); and at last end_passes()
+  virtual void begin_step() = 0;
+  virtual void begin_shard() = 0;
+  // The next run of a plan has this number of gradient nodes; `last`: it is the last run of the shard.
+  virtual void begin_pass(int gradients, bool last) = 0;
+  virtual void end_shard() = 0;
+  // Lookups outside of a step, in which all ranks take part: between begin_passes() and end_passes().
+  virtual void begin_passes() = 0;
+  virtual void end_passes() = 0;
+
+  // --- between steps, collective
+  virtual const std::vector<TableTensor>& tensors() const = 0;
+  // Returns rows [range) of a tensor: with `wanted` on rank 0, and where tables are replicated on other ranks too; else
+  // an empty tensor.
+  virtual Tensor read(const TableTensor& tensor, Range rows, bool wanted) = 0;
+  // Replaces rows [range) by `values`, equal on all ranks; values may be read after settle().
+  virtual void write(const TableTensor& tensor, Range rows, const Tensor& values) = 0;
+  virtual void settle() = 0;                 // waits until the values of all rows may be read
+  virtual std::size_t bytes() const = 0;     // of this rank's or this node's tables
+  virtual std::string describe() const = 0;  // for the log
+};
+
+}  // namespace lockstep::parallel

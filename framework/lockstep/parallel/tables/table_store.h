@@ -1,0 +1,61 @@
+// The values of sparse tables and the state of their update rules, on this rank or in the memory of its node: all rows
+// where tables are replicated, this rank's rows where they are sharded. T is float or double. Construction is
+// collective. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/tensor.h"
+#include "lockstep/graph/table.h"
+#include "lockstep/optim/row_rule.h"
+#include "lockstep/parallel/exchange/node_memory.h"
+#include "lockstep/parallel/tables/row_owners.h"
+
+namespace lockstep::parallel {
+
+template <class T>
+class TableStore {
+ public:
+  struct Stored {
+    NamedTable named;
+    optim::RowRuleOptions rule;
+    std::vector<optim::RowState> states;
+    std::vector<T*> memory = {};  // of the values, then of each state
+    std::vector<AlignedBuffer> own = {};
+
+    const Table& table() const { return *named.table; }
+    // Elements of one row; part -1 is the values, others are states.
+    std::int64_t width(int part) const {
+      return part >= 0 && states[static_cast<std::size_t>(part)].one_per_row ? 1 : table().width;
+    }
+    T* data(int part) const { return memory[static_cast<std::size_t>(part + 1)]; }
+  };
+  // Allocates and writes initial values and states. `memory` outlives this.
+  TableStore(NodeMemory& memory, RowOwners owners, const std::vector<NamedTable>& tables,
+             const optim::TableRules& rules, std::uint64_t seed);
+
+  const RowOwners& owners() const { return owners_; }
+  const RowDeal& deal() const { return deal_; }
+  std::size_t count() const { return tables_.size(); }
+  const Stored& operator[](std::size_t t) const { return tables_[t]; }
+  std::size_t find(const Table& table) const;  // throws Error for a table of another model
+  // The elements of a row of the table, which must lie on this rank; part: see Stored::width().
+  T* row(const Stored& stored, std::int64_t row, int part = -1) const {
+    return stored.data(part) + (owners_.sharded ? deal_.local(row) : row) * stored.width(part);
+  }
+  bool owns(std::int64_t row) const { return deal_.owner(row) == owners_.me; }
+  std::size_t bytes() const { return bytes_; }  // that this rank allocated or sees: values and states
+
+ private:
+  void allocate(NodeMemory& memory, Stored& stored);
+  void fill(const Stored& stored, std::uint64_t seed) const;
+
+  RowOwners owners_;
+  RowDeal deal_;
+  std::vector<Stored> tables_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace lockstep::parallel

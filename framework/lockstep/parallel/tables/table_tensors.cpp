@@ -1,0 +1,93 @@
+#include "lockstep/parallel/tables/table_tensors.h"
+
+#include <algorithm>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::parallel {
+namespace {
+
+Shape shape_of(const TableTensor& tensor, std::int64_t rows) {
+  std::vector<std::int64_t> dims = tensor.shape.dims();
+  dims[0] = rows;
+  return Shape(dims);
+}
+
+// Puts the rows of all ranks, which lie one after the other, in their order.
+template <class T>
+void place_rows(const RowDeal& deal, Range rows, std::int64_t width, const T* from, T* to) {
+  for (int r = 0; r < deal.owners(); ++r) {
+    const std::int64_t end = deal.rows_below(r, rows.end);
+    for (std::int64_t i = deal.rows_below(r, rows.begin); i < end; ++i, from += width)
+      std::copy_n(from, width, to + (deal.row(r, i) - rows.begin) * width);
+  }
+}
+
+}  // namespace
+
+template <class T>
+std::vector<TableTensor> list_tensors(const TableStore<T>& store) {
+  std::vector<TableTensor> tensors;
+  for (std::size_t t = 0; t < store.count(); ++t) {
+    const auto& stored = store[t];
+    tensors.push_back({.table = stored.named.name, .state = "", .shape = stored.table().shape(), .number = t});
+    for (std::size_t s = 0; s < stored.states.size(); ++s) {
+      const optim::RowState& state = stored.states[s];
+      tensors.push_back({.table = stored.named.name,
+                         .state = std::string(state.name),
+                         .shape = state.one_per_row ? Shape{stored.table().rows} : stored.table().shape(),
+                         .number = t,
+                         .part = static_cast<int>(s)});
+    }
+  }
+  return tensors;
+}
+
+template <class T>
+Tensor read_rows(const comm::Communicator& comm, const TableStore<T>& store, const TableTensor& tensor, Range rows,
+                 bool wanted) {
+  const auto& stored = store[tensor.number];
+  const std::int64_t width = stored.width(tensor.part);
+  if (!store.owners().sharded) {
+    if (!wanted) return {};
+    const T* const from = store.row(stored, rows.begin, tensor.part);
+    return Tensor::from<T>(shape_of(tensor, rows.size()),
+                           std::span(from, static_cast<std::size_t>(rows.size() * width)));
+  }
+  const RowDeal& deal = store.deal();
+  std::vector<std::int64_t> counts;  // elements, by rank
+  for (int r = 0; r < comm.size(); ++r)
+    counts.push_back((deal.rows_below(r, rows.end) - deal.rows_below(r, rows.begin)) * width);
+  const T* const mine = stored.data(tensor.part) + deal.rows_below(comm.rank(), rows.begin) * width;
+  const auto count = static_cast<std::size_t>(counts[static_cast<std::size_t>(comm.rank())]);
+  std::vector<T> all(comm.is_root() ? static_cast<std::size_t>(rows.size() * width) : 0);
+  comm.gatherv(comm::ConstBuffer(std::span(mine, count)), comm::Buffer(all), counts);
+  if (!comm.is_root() || !wanted) return {};
+  Tensor result(shape_of(tensor, rows.size()), dtype_of<T>);
+  place_rows(deal, rows, width, all.data(), result.data<T>().data());
+  return result;
+}
+
+template <class T>
+void write_rows(const TableStore<T>& store, const TableTensor& tensor, Range rows, const Tensor& values) {
+  const auto& stored = store[tensor.number];
+  const std::int64_t width = stored.width(tensor.part);
+  check(values.elements() == rows.size() * width, "tables", "'{}' got {} elements for {} rows, expected {}",
+        tensor.table, values.elements(), rows.size(), rows.size() * width);
+  const Tensor typed = values.to(dtype_of<T>);
+  const RowDeal& deal = store.deal();
+  const int me = store.owners().me;
+  for (std::int64_t i = deal.rows_below(me, rows.begin); i < deal.rows_below(me, rows.end); ++i) {
+    const std::int64_t row = deal.row(me, i);
+    std::copy_n(typed.data<T>().data() + (row - rows.begin) * width, width, store.row(stored, row, tensor.part));
+  }
+}
+
+template std::vector<TableTensor> list_tensors(const TableStore<float>&);
+template std::vector<TableTensor> list_tensors(const TableStore<double>&);
+template Tensor read_rows(const comm::Communicator&, const TableStore<float>&, const TableTensor&, Range, bool);
+template Tensor read_rows(const comm::Communicator&, const TableStore<double>&, const TableTensor&, Range, bool);
+template void write_rows(const TableStore<float>&, const TableTensor&, Range, const Tensor&);
+template void write_rows(const TableStore<double>&, const TableTensor&, Range, const Tensor&);
+
+}  // namespace lockstep::parallel

@@ -1,0 +1,166 @@
+#include "lockstep/train/step/table_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lockstep/checkpoint/training_state.h"
+#include "lockstep/checkpoint/weights.h"
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::train {
+namespace {
+
+std::string name_of(const parallel::TableTensor& tensor) {
+  return tensor.part < 0 ? fmt::format("{}{}", checkpoint::kModelPrefix, tensor.table)
+                         : fmt::format("{}{}/{}", checkpoint::kOptimizerPrefix, tensor.state, tensor.table);
+}
+
+}  // namespace
+
+TableState::TableState(parallel::TableEngine* tables) : tables_(tables) {
+  if (tables == nullptr) return;
+  for (const parallel::TableTensor& tensor : tables->tensors()) {
+    const std::int64_t rows = tensor.shape[0];
+    const std::int64_t width = tensor.shape.rank() > 1 ? tensor.shape[1] : 1;
+    const std::int64_t each = std::max<std::int64_t>(kPieceElements / width, 1);
+    for (std::int64_t begin = 0; begin < rows; begin += each) {
+      const Range part{begin, std::min(begin + each, rows)};
+      std::vector<std::int64_t> dims = tensor.shape.dims();
+      dims[0] = part.size();
+      const std::string name = rows <= each ? name_of(tensor) : fmt::format("{}/{:012}", name_of(tensor), begin);
+      pieces_.push_back({.info = {name, Shape(dims), tables->dtype()}, .tensor = &tensor, .rows = part});
+    }
+  }
+}
+
+bool TableState::contains(const std::string& name) const {
+  return std::ranges::any_of(pieces_, [&](const Piece& piece) { return piece.info.name == name; });
+}
+
+std::size_t TableState::bytes() const {
+  std::size_t total = 0;
+  for (const Piece& piece : pieces_) total += piece.info.bytes();
+  return total;
+}
+
+Tensor TableState::read(const Piece& piece, bool wanted) const {
+  return tables_->read(*piece.tensor, piece.rows, wanted);
+}
+
+std::vector<io::NamedTensor> TableState::read(bool wanted) const {
+  std::vector<io::NamedTensor> tensors;
+  for (const Piece& piece : pieces_) {
+    Tensor tensor = read(piece, wanted);
+    if (wanted && !tensor.empty()) tensors.push_back({piece.info.name, std::move(tensor)});
+  }
+  return tensors;
+}
+
+void TableState::load(const io::TensorSource& source, bool weights_only) const {
+  std::vector<std::pair<const Piece*, std::size_t>> found;
+  std::string wrong;
+  for (const Piece& piece : pieces_) {
+    if (weights_only && piece.tensor->part >= 0) continue;
+    const auto info = std::ranges::find(source.infos, piece.info.name, &io::TensorInfo::name);
+    if (info == source.infos.end()) {
+      wrong += fmt::format("{}'{}' is missing", wrong.empty() ? "" : ", ", piece.info.name);
+    } else if (info->shape != piece.info.shape || !is_floating(info->dtype)) {
+      wrong += fmt::format("{}'{}' is {}, expected {}", wrong.empty() ? "" : ", ", piece.info.name,
+                           Type{info->shape, info->dtype}.str(), Type{piece.info.shape, piece.info.dtype}.str());
+    } else {
+      found.emplace_back(&piece, static_cast<std::size_t>(info - source.infos.begin()));
+    }
+  }
+  check(wrong.empty(), "tables", "the state does not fit the sparse tables of the model: {}", wrong);
+  for (const auto& [piece, index] : found) tables_->write(*piece->tensor, piece->rows, source.tensor(index).tensor);
+}
+
+namespace {
+
+// The tensor of a weights file that has a piece's rows, and the number of the piece's first row in it.
+struct Found {
+  const io::NamedTensor* tensor = nullptr;
+  std::int64_t first = 0;
+};
+
+// `prefix`: begins the names of the file's tensors (LoadOptions::prefix).
+Found find_piece(const std::vector<io::NamedTensor>& tensors, const TableState::Piece& piece,
+                 const std::string& prefix) {
+  const std::string exact = prefix + piece.info.name.substr(checkpoint::kModelPrefix.size());
+  for (const std::string& name : {exact, prefix + piece.tensor->table}) {
+    const auto tensor = std::ranges::find(tensors, name, &io::NamedTensor::name);
+    if (tensor != tensors.end()) return {&*tensor, name == exact ? 0 : piece.rows.begin};
+  }
+  return {};
+}
+
+// Returns why the tensor does not fit; empty: it does.
+std::string mismatch(const TableState::Piece& piece, const Found& found) {
+  const Shape& shape = found.tensor->tensor.shape();
+  const std::int64_t width = piece.info.shape[1];
+  if (shape.rank() == 2 && shape[1] == width && is_floating(found.tensor->tensor.dtype()) &&
+      (shape == piece.info.shape || shape[0] == piece.tensor->shape[0]))
+    return "";
+  return fmt::format("{} {} instead of {}", piece.tensor->table, shape.str(), piece.tensor->shape.str());
+}
+
+}  // namespace
+
+void TableState::load_weights(const comm::Communicator& comm, std::vector<io::NamedTensor>& of_root,
+                              const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) const {
+  std::vector<Found> found(pieces_.size());
+  comm::collectively(comm, [&] {
+    for (std::size_t i = 0; comm.is_root() && i < pieces_.size(); ++i) {
+      const Piece& piece = pieces_[i];
+      const std::string& table = piece.tensor->table;
+      if (piece.tensor->part >= 0) continue;
+      found[i] = find_piece(of_root, piece, options.prefix);
+      std::string wrong = found[i].tensor == nullptr ? "" : mismatch(piece, found[i]);
+      const bool keeps = std::ranges::find(options.keep, table) != options.keep.end();
+      std::vector<std::string>& names = keeps                        ? report.skipped
+                                        : found[i].tensor == nullptr ? report.missing
+                                        : !wrong.empty()             ? report.mismatched
+                                                                     : report.loaded;
+      if (keeps || !wrong.empty()) found[i] = {};
+      const std::string& entry = wrong.empty() || keeps ? table : wrong;
+      if (names.empty() || names.back() != entry) names.push_back(entry);
+    }
+    if (options.strict) report.require_complete("weights");
+  });
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    if (comm.broadcast_value(std::uint8_t{found[i].tensor != nullptr}) == 0) continue;
+    Tensor values(piece.info.shape, piece.info.dtype);
+    if (comm.is_root()) {
+      const Tensor typed = found[i].tensor->tensor.to(piece.info.dtype);
+      const std::size_t row = static_cast<std::size_t>(piece.info.shape[1]) * size_of(piece.info.dtype);
+      std::copy_n(typed.raw() + static_cast<std::size_t>(found[i].first) * row, values.bytes(), values.raw());
+    }
+    comm.broadcast(std::span(values.raw(), values.bytes()));
+    tables_->write(*piece.tensor, piece.rows, values);
+  }
+  std::erase_if(of_root, [&](const io::NamedTensor& tensor) {
+    return std::ranges::any_of(pieces_, [&](const Piece& piece) {
+      const std::string whole = options.prefix + piece.tensor->table;
+      return piece.tensor->part < 0 && (tensor.name == whole || tensor.name.starts_with(whole + "/"));
+    });
+  });
+}
+
+io::TensorSource TableState::without_tables(const io::TensorSource& source) const {
+  std::vector<std::size_t> kept;
+  io::TensorSource rest;
+  for (std::size_t i = 0; i < source.infos.size(); ++i) {
+    if (contains(source.infos[i].name)) continue;
+    kept.push_back(i);
+    rest.infos.push_back(source.infos[i]);
+  }
+  rest.tensor = [kept = std::move(kept), tensor = source.tensor](std::size_t i) -> const io::NamedTensor& {
+    return tensor(kept[i]);
+  };
+  return rest;
+}
+
+}  // namespace lockstep::train
