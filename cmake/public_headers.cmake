@@ -53,6 +53,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/losses/classification.h
   lockstep/losses/per_sample.h
   lockstep/losses/regression.h
+  lockstep/losses/retrieval.h
   lockstep/nn/child.h
   lockstep/nn/embedding.h
   lockstep/nn/init.h
@@ -71,6 +72,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/plan/plan.h
   lockstep/metrics/classes.h
   lockstep/metrics/metrics.h
+  lockstep/metrics/probabilities.h
   # data
   lockstep/data/array_datasets.h
   lockstep/data/augment/color_jitter.h

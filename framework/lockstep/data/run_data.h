@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/data/batch.h"
 #include "lockstep/data/image_data.h"
 #include "lockstep/data/sample_order.h"
 #include "lockstep/data/stream_source.h"
@@ -38,7 +39,10 @@ struct RunData {
   std::shared_ptr<const SampleOrder> order{};
   SampleSupply* supply = nullptr;
   std::vector<std::shared_ptr<const ReplaceUnreadable>> replacing{};
-  std::string class_field = "label";       // of the training set's samples: an integer, if classes() is not 0
+  std::string class_field = "label";  // of the training set's samples: an integer, if classes() is not 0
+  // Completes each batch of an evaluation or a prediction in the training thread, where what it does depends on the
+  // training so far, as the rows of a vocabulary do; empty: batches are complete.
+  std::function<void(Batch&)> finish_eval{};
   std::shared_ptr<const BatchMix> mix{};   // mixes the samples of training batches; null: none
   std::vector<std::string> class_names{};  // by label; empty: they are not known
   bool cropped = false;                    // images were cropped to the model's size when they were decoded

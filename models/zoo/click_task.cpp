@@ -1,0 +1,35 @@
+#include "models/zoo/click_task.h"
+
+#include "lockstep/core/error.h"
+#include "lockstep/losses/classification.h"
+#include "lockstep/losses/retrieval.h"
+#include "lockstep/metrics/classes.h"
+#include "lockstep/metrics/probabilities.h"
+#include "models/zoo/two_towers.h"
+
+namespace lockstep::models {
+
+ClickInputs click_inputs(const plan::Inputs& in, bool dense) {
+  return {.dense = dense ? in["dense"] : Value(), .ids = in["ids"]};
+}
+
+plan::Traced click_task(const ClickModel& model, const plan::Inputs& in, const ClickTaskOptions& options) {
+  const ClickInputs inputs = click_inputs(in, options.dense);
+  const Value label = in["label"], logits = model(inputs);
+  plan::Traced traced{.metrics = {metrics::auc(logits, label), metrics::calibration(logits, label),
+                                  metrics::calibration_error(logits, label)},
+                      .prediction = logits};
+  if (options.loss == ClickLoss::Bce) {
+    traced.loss = binary_cross_entropy_with_logits(logits, label);
+    return traced;
+  }
+  const auto* const towers = dynamic_cast<const TwoTowers*>(&model);
+  check(towers != nullptr, "towers", "the loss softmax is for two towers, expected bce for another model");
+  const InBatchOptions in_batch{
+      .temperature = towers->temperature(), .ids = towers->item_ids(inputs), .log_q = towers->log_q(inputs)};
+  traced.loss = in_batch_softmax(towers->user(inputs), towers->item(inputs), in_batch, {.sample = label});
+  traced.metrics.push_back(metrics::log_loss(logits, label));
+  return traced;
+}
+
+}  // namespace lockstep::models
