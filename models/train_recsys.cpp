@@ -29,6 +29,7 @@ namespace {
 struct Choice {
   std::string model = "dlrm";
   std::string bottom{}, top{};  // sizes of layers, with commas between them
+  std::string group{};          // the name of the field of ids by which AUC is grouped
   models::ClickModelConfig network{};
   models::ClickTaskOptions task{};
   datasets::ClickSetOptions data{};
@@ -77,6 +78,11 @@ void add_model_options(train::Program& program, Choice& choice) {
       "batch, corrected by the frequency of items");
 }
 
+void add_metric_options(train::Program& program, Choice& choice) {
+  program.option("group-auc", choice.group,
+                 "the field of ids, such as userId, whose groups of samples the metric group_auc averages over");
+}
+
 void add_id_options(train::Program& program, Choice& choice) {
   program.option("hash-ids", choice.data.hash_ids, "map the ids of each field to N rows by a hash; 0: an id is a row");
   program.option("vocabulary", choice.data.vocabulary,
@@ -119,6 +125,11 @@ void complete(Choice& choice, const train::Session& session) {
   network.bottom = layers("bottom", choice.bottom);
   network.top = layers("top", choice.top);
   choice.task.dense = network.dense > 0;
+  if (choice.group.empty()) return;
+  const auto field = std::ranges::find(record.ids.names, choice.group);
+  check(field != record.ids.names.end(), "options", "--group-auc is '{}', expected one of the fields of ids: {}",
+        choice.group, joined(record.ids.names, ", "));
+  choice.task.group = field - record.ids.names.begin();
 }
 
 // How often each row of the item's first field occurs; the rows of other fields have 0.
@@ -156,6 +167,7 @@ int main(int argc, char** argv) {
                           .rate = {.peak = 1e-3}},
                          catalogue);
   add_model_options(program, choice);
+  add_metric_options(program, choice);
   add_id_options(program, choice);
   add_data_options(program, choice.data);
   program.check([&] { check_choice(choice); });

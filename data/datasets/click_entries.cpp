@@ -1,5 +1,7 @@
 #include "data/datasets/click_entries.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -13,6 +15,8 @@
 #include "data/datasets/hdf5_fields.h"
 #include "data/datasets/npy_fields.h"
 #include "lockstep/core/error.h"
+#include "lockstep/data/file_pattern.h"
+#include "lockstep/data/file_source.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -97,11 +101,27 @@ RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, const C
     table.files = files;
     table.dir = options.dir;
     auto opened_table = std::make_unique<ClickTable>(std::move(table));
-    record = opened(opened_table->dense_names(), opened_table->id_names(), set).text();
+    ClickRecord names = opened(opened_table->dense_names(), opened_table->id_names(), set);
+    if (o.name == "criteo") {  // the names that Criteo's description has
+      for (std::size_t i = 0; i < names.dense.size(); ++i) names.dense[i] = formatted("I{}", i + 1);
+      for (std::size_t i = 0; i < names.ids.names.size(); ++i) names.ids.names[i] = formatted("C{}", i + 1);
+    }
+    record = names.text();
     return opened_table;
   });
   data.record = record;
   return data;
+}
+
+// Whether the first record of Criteo's files has a label: test files have none.
+bool criteo_has_label(const DatasetOptions& o) {
+  const std::vector<std::filesystem::path> files = data::expand_files(split_names("files", o.fields.files), o.dir);
+  data::FileSource file(files.front());
+  std::vector<std::uint8_t> begin(std::size_t{1} << 16);
+  begin.resize(file.read_some(begin));
+  const ClickTableOptions bare = criteo_options(false);
+  return std::count(begin.begin(), std::ranges::find(begin, '\n'), '\t') !=
+         std::ssize(bare.dense) + std::ssize(bare.ids) - 1;
 }
 
 std::vector<std::string> inputs_of(const DatasetOptions& o) {
@@ -178,7 +198,10 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
           }),
       entry(
           "criteo", "Criteo's text files: a label, 13 counts and 26 ids with tabs between them: --files",
-          [&set](const DatasetOptions& o) { return open_tables(o, set, criteo_options(labelled(o))); }, fixed),
+          [&set](const DatasetOptions& o) {
+            return open_tables(o, set, criteo_options(labelled(o) || criteo_has_label(o)));
+          },
+          fixed),
       entry(
           "ratings", "MovieLens' ratings.csv: --files",
           [&set](const DatasetOptions& o) { return open_tables(o, set, ratings_options(set.positive, labelled(o))); },

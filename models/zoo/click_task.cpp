@@ -5,6 +5,7 @@
 #include "lockstep/losses/retrieval.h"
 #include "lockstep/metrics/classes.h"
 #include "lockstep/metrics/probabilities.h"
+#include "lockstep/ops/slice.h"
 #include "models/zoo/two_towers.h"
 
 namespace lockstep::models {
@@ -19,6 +20,8 @@ plan::Traced click_task(const ClickModel& model, const plan::Inputs& in, const C
   plan::Traced traced{.metrics = {metrics::auc(logits, label), metrics::calibration(logits, label),
                                   metrics::calibration_error(logits, label)},
                       .prediction = logits};
+  if (options.group >= 0)
+    traced.metrics.push_back(metrics::grouped_auc(logits, label, select(inputs.ids, 1, options.group)));
   if (options.loss == ClickLoss::Bce) {
     traced.loss = binary_cross_entropy_with_logits(logits, label);
     return traced;
