@@ -141,6 +141,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/checkpoint/directory.h
   lockstep/checkpoint/state.h
   lockstep/checkpoint/weights.h
+  lockstep/infer/item_index.h
   lockstep/infer/predictor.h)
 
 # Sets `result` to `headers` and all headers of the library that they include, by way of others too.

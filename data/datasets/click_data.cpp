@@ -129,7 +129,7 @@ void prepare_clicks(RunData& data, const DatasetOptions& o, const comm::Communic
     data.train_transforms = data.eval_transforms = std::move(transforms);
     if (record.ids.mapping == IdMapping::Vocabulary) data.finish_eval = set.finish_eval;
     data.record = record.text();
-    data.decode = probabilities;
+    data.decode = set.decode ? set.decode : probabilities;
     const bool has_label =
         std::ranges::find(data.train->fields(), "label", &data::Field::name) != data.train->fields().end();
     if (!has_label) data.absent = {{"label", Shape{}, o.floats}};

@@ -32,9 +32,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     return 0;
   }
   const auto file = fuzz::input_file("a.txt", {data + 1, size - 1});
-  datasets::ClickTableOptions options = form == 0   ? datasets::criteo_options()
-                                        : form == 1 ? datasets::ratings_options(4)
-                                                    : datasets::ClickTableOptions{.dense = {"x"}, .ids = {"site", "n"}, .label = "y"};
+  datasets::ClickTableOptions options =
+      form == 0   ? datasets::criteo_options()
+      : form == 1 ? datasets::ratings_options(4)
+                  : datasets::ClickTableOptions{.dense = {"x"}, .ids = {"site", "n"}, .label = "y"};
   options.files = {file.string()};
   if ((data[0] & 4) != 0) options.block = 7;
   fuzz::expect_answer([&] {

@@ -55,9 +55,8 @@ TEST(InBatchSoftmax, IsTheOneOfPlainLoops) {
       InBatchOptions options{.temperature = 0.5};
       if (with_ids) options.ids = in["ids"];
       if (with_q) options.log_q = in["log_q"];
-      return plan::Traced{
-          .loss = in_batch_softmax(in["user"], in["item"], options,
-                                   weighted ? LossWeights{.sample = in["weight"]} : LossWeights{})};
+      return plan::Traced{.loss = in_batch_softmax(in["user"], in["item"], options,
+                                                   weighted ? LossWeights{.sample = in["weight"]} : LossWeights{})};
     };
     plan::CompiledModel model({}, function, {.dtype = DType::F64});
     const Type vectors{Shape{kSamples, kElements}, DType::F64}, numbers{Shape{kSamples}, DType::F64};

@@ -85,7 +85,8 @@ TEST(ProbabilityMetrics, ThatDoNotFitAreNamed) {
   const auto expect = [](const std::string& message, const std::string& part) {
     EXPECT_NE(message.find(part), std::string::npos) << message;
   };
-  expect(error_of([](Value x, Value t) { return log_loss(x, t); }), "log_loss: logits are f32(4) and targets f32(4, 1)");
+  expect(error_of([](Value x, Value t) { return log_loss(x, t); }),
+         "log_loss: logits are f32(4) and targets f32(4, 1)");
   expect(error_of([](Value x, Value /*t*/) { return calibration_error(x, x, 0); }), "0 bins, expected 1 to 1000");
 }
 

@@ -72,9 +72,9 @@ TEST_P(EveryClickModel, TrainsAndPredictsALogitForEachSample) {
   model->add_state("state", 4);
   const ClickTaskOptions options{.loss = tested.loss, .dense = tested.config.dense > 0};
   for (const bool bf16 : {false, true}) {
-    plan::CompiledModel compiled(
-        model->named_parameters(), [&](const plan::Inputs& in) { return click_task(*model, in, options); }, {},
-        {.bf16 = bf16});
+    plan::CompiledModel compiled(model->named_parameters(),
+                                 [&](const plan::Inputs& in) { return click_task(*model, in, options); }, {},
+                                 {.bf16 = bf16});
     plan::Plan& training = compiled.plan(Mode::Train, types(tested.config));  // throws if a parameter has no gradient
     fill(training, tested.config);
     training.run();
@@ -110,8 +110,7 @@ TEST(ClickModels, SizesThatTheyCannotTakeAreNamed) {
     }
     return std::string("no error");
   };
-  EXPECT_EQ(message("dlrm", {.fields = 1, .rows = 20}),
-            "[dlrm] 1 field of ids and no dense numbers, expected a pair");
+  EXPECT_EQ(message("dlrm", {.fields = 1, .rows = 20}), "[dlrm] 1 field of ids and no dense numbers, expected a pair");
   EXPECT_NE(message("towers", {.fields = 2, .rows = 20, .user_fields = 2}).find("2 of 2 fields"), std::string::npos);
   EXPECT_NE(message("fm", {.fields = 2, .rows = 20}).find("expected one of dlrm, deepfm, wide-deep, towers"),
             std::string::npos);
@@ -119,8 +118,8 @@ TEST(ClickModels, SizesThatTheyCannotTakeAreNamed) {
 
 // Runs a function of x (2, 4, 3) and returns its prediction.
 std::vector<double> of_vectors(const std::function<Value(Value)>& function, const std::vector<double>& x) {
-  plan::CompiledModel model(
-      {}, [&](const plan::Inputs& in) { return plan::Traced{.prediction = function(in["x"])}; }, {.dtype = DType::F64});
+  plan::CompiledModel model({}, [&](const plan::Inputs& in) { return plan::Traced{.prediction = function(in["x"])}; },
+                            {.dtype = DType::F64});
   plan::Plan& plan = model.plan(Mode::Eval, {{"x", {Shape{2, 4, 3}, DType::F64}}});
   std::ranges::copy(x, static_cast<double*>(plan.input("x")));
   plan.run();

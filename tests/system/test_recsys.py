@@ -62,6 +62,21 @@ class Recsys(support.SystemTest):
                 self.assertEqual(len(rows), 97)
                 self.assertTrue(all(0 < float(row.split(",")[1]) < 1 for row in rows[1:]))
 
+    def test_two_towers_retrieve_the_items_of_the_samples(self):
+        self.write_files()
+        self.succeed(ranks(2, self.command("towers", *self.files("ratings", "--model", "towers", "--loss", "softmax"))))
+        for count in (1, 3):
+            self.succeed(ranks(count, program("lockstep", "predict", self.scratch / "towers", "--top-k", 4, "--output", self.scratch / f"top{count}.csv")))
+        self.assertEqual((self.scratch / "top1.csv").read_bytes(), (self.scratch / "top3.csv").read_bytes())
+        header, *rows = [line.split(",") for line in (self.scratch / "top1.csv").read_text().splitlines()]
+        self.assertEqual(header, ["index", "item_0", "item_1", "item_2", "item_3", "score_0", "score_1", "score_2", "score_3"])
+        self.assertEqual(len(rows), 96)
+        for row in rows:
+            items, scores = [int(word) for word in row[1:5]], [float(word) for word in row[5:]]
+            self.assertEqual(len(set(items)), 4)
+            self.assertTrue(set(items) <= set(range(31)), items)
+            self.assertEqual(scores, sorted(scores, reverse=True))
+
     def test_mistakes_are_named(self):
         self.write_files()
         for more, words in ((self.files("criteo"), "--hash-ids"), (self.files("csv", "--inputs", "price", "--label", "click"), "--ids is missing"),

@@ -44,8 +44,8 @@ Metric auc(Value logits, Value target, const ClassOptions& options = {});
 
 // The mean over groups of samples, such as those of a user, of the area under the curve of each group, weighted by its
 // samples: "group_auc" (Zhu et al., "Optimized cost per click in Taobao display advertising", 2017, eq. 4). Groups
-// without positives or without negatives are left out. Logits and targets, 0 or 1, are (samples), and so are the groups,
-// integers or numbers. Exact as auc().
+// without positives or without negatives are left out. Logits and targets, 0 or 1, are (samples), and so are the
+// groups, integers or numbers. Exact as auc().
 Metric grouped_auc(Value logits, Value target, Value group, std::string_view name = "group_auc");
 
 }  // namespace lockstep::metrics
