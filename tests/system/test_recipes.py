@@ -12,9 +12,10 @@ MLP = ["--model", "mlp", "--dataset", "digits", "--limit-train", 64, "--limit-ev
 
 
 class Files(unittest.TestCase):
-    def test_there_are_the_eight(self):
+    def test_there_are_the_nine(self):
         self.assertEqual([file.stem for file in recipes.FILES],
-                         ["darcy_fno", "darcy_unet", "gaussian_cosmoflow", "lenet_cifar10", "lennard_jones_forces", "lorenz_lstm", "mnist_mlp_unused", "resnet50_cifar10"])
+                         ["darcy_fno", "darcy_unet", "gaussian_cosmoflow", "lenet_cifar10", "lennard_jones_forces", "lorenz_lstm", "mnist_mlp_unused", "resnet50_cifar10",
+                          "synthetic_clicks"])
 
     def test_each_shows_its_own_command(self):
         for recipe in recipes.FILES:
