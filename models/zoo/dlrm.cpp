@@ -1,6 +1,7 @@
 #include "models/zoo/dlrm.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/ops/concat.h"
 #include "lockstep/ops/reshape.h"
 
@@ -36,7 +37,7 @@ Dlrm::~Dlrm() = default;
 Value Dlrm::operator()(const ClickInputs& in) const {
   const Value rows = table_(in.ids);  // (samples, fields, dim)
   if (bottom_ == nullptr) return squeeze(top_(pair_products(rows)), 1);
-  const Value dense = (*bottom_)(in.dense);
+  const Value dense = cast((*bottom_)(in.dense), rows.dtype());  // rows are no products, which may be bf16
   const Value pairs = pair_products(concat({unsqueeze(dense, 1), rows}, 1));
   return squeeze(top_(concat({dense, pairs}, 1)), 1);
 }
