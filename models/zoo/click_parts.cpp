@@ -4,6 +4,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/nn/init.h"
+#include "lockstep/ops/cast.h"
 #include "lockstep/ops/concat.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
@@ -49,10 +50,11 @@ std::vector<std::int64_t> layer_sizes(std::int64_t first, const std::vector<std:
 
 Value pair_products(Value vectors) {
   const std::int64_t samples = vectors.shape()[0], count = vectors.shape()[1];
+  const DType type = vectors.dtype();
   const Value products = reshape(matmul(vectors, vectors, false, true), Shape{samples, count * count});
   std::vector<Value> rows;
   for (std::int64_t i = 1; i < count; ++i) rows.push_back(slice(products, 1, i * count, i));
-  return concat(rows, 1);
+  return cast(concat(rows, 1), type);  // a product of matrices may be bf16
 }
 
 FirstOrder::FirstOrder(const ClickModelConfig& c)
