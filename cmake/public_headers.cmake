@@ -61,6 +61,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/losses/per_sample.h
   lockstep/losses/regression.h
   lockstep/nn/attention.h
+  lockstep/losses/retrieval.h
   lockstep/nn/child.h
   lockstep/nn/embedding.h
   lockstep/nn/init.h
@@ -80,6 +81,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/metrics/classes.h
   lockstep/metrics/metrics.h
   lockstep/metrics/units.h
+  lockstep/metrics/probabilities.h
   # data
   lockstep/data/array_datasets.h
   lockstep/data/augment/color_jitter.h
@@ -149,6 +151,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/checkpoint/directory.h
   lockstep/checkpoint/state.h
   lockstep/checkpoint/weights.h
+  lockstep/infer/item_index.h
   lockstep/infer/predictor.h)
 
 # Sets `result` to `headers` and all headers of the library that they include, by way of others too.

@@ -10,17 +10,13 @@
 #include <unordered_set>
 
 #include "data/datasets/csv_columns.h"
+#include "data/datasets/csv_records.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/data/file_pattern.h"
-#include "lockstep/data/file_source.h"
 
 namespace lockstep::datasets {
-namespace {
-
-constexpr std::size_t kMostRecord = std::size_t{1} << 30;  // bytes of one record; more is a quote that is not closed
-
-}  // namespace
+namespace {}  // namespace
 
 // Reads one file after the other into a data set.
 class CsvDataset::Reader {
@@ -30,27 +26,15 @@ class CsvDataset::Reader {
 
   void read(const std::filesystem::path& path) {
     site_ = path.string();
-    data::FileSource file(path);
-    std::string text;
-    std::int64_t line = 1;
-    bool header_seen = false, last = false;
-    for (std::size_t wanted = options_.block; !last;) {
-      last = !fill(file, text, wanted);
-      if (line == 1 && text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);  // a byte order mark
-      std::vector<CsvRecord> records;
-      const std::size_t used = split_records(site_, text, last, line, records);
-      std::span<const CsvRecord> rows(records);
+    bool header_seen = false;
+    read_csv_records(path, options_.block, [&](std::span<const CsvRecord> rows) {
       if (!header_seen && !rows.empty()) {
         find_columns(rows.front());
         header_seen = true;
         if (options_.header) rows = rows.subspan(1);
       }
       add(rows);
-      text.erase(0, used);
-      check(text.size() < kMostRecord, site_, "line {}: a record of more than {} bytes, expected one that ends", line,
-            kMostRecord);
-      wanted = std::max(options_.block, 2 * text.size());
-    }
+    });
     check(header_seen, site_, "the file has no records, expected at least {}",
           options_.header ? "the names of the columns" : "one");
   }
@@ -66,17 +50,6 @@ class CsvDataset::Reader {
     CsvGaps gaps;
     std::exception_ptr error;
   };
-
-  // Appends bytes until the text has `wanted` of them; false: the file has ended.
-  static bool fill(data::FileSource& file, std::string& text, std::size_t wanted) {
-    std::vector<std::uint8_t> piece(std::min(wanted, std::size_t{1} << 20));
-    while (text.size() < wanted) {
-      const std::size_t got = file.read_some(std::span(piece).first(std::min(piece.size(), wanted - text.size())));
-      text.append(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(got));
-      if (got == 0) return false;
-    }
-    return true;
-  }
 
   void find_columns(const CsvRecord& first) {
     columns_ = choose_columns(site_, first, options_);

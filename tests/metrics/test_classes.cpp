@@ -85,17 +85,18 @@ class ClassResults {
 
   static void add_pairs(const plan::Plan& plan, const plan::PlanMetric& metric,
                         std::vector<std::vector<ScoredPair>>& lists) {
-    const Tensor scores = plan.scores(metric), labels = plan.labels(metric);
+    const Tensor scores = plan.scores(metric), labels = plan.labels(metric), groups = plan.groups(metric);
     lists.resize(metric.lists);
     const std::int64_t inner = scores.elements() / (scores.shape()[0] * scores.shape()[1]);
     for (std::int64_t i = 0; i < scores.elements(); ++i) {
       const ScoredPair pair{scores.data<double>()[static_cast<std::size_t>(i)],
-                            labels.data<double>()[static_cast<std::size_t>(i)]};
+                            labels.data<double>()[static_cast<std::size_t>(i)],
+                            groups.empty() ? 0 : groups.data<double>()[static_cast<std::size_t>(i)]};
       if (!std::isnan(pair.label)) lists[static_cast<std::size_t>(i / inner % scores.shape()[1])].push_back(pair);
     }
   }
   static double folded(std::vector<ScoredPair>& list, const MetricRule& rule) {
-    std::ranges::sort(list, {}, &ScoredPair::score);
+    std::ranges::sort(list, {}, [](const ScoredPair& pair) { return std::pair(pair.group, pair.score); });
     std::size_t next = 0;
     return rule.ranked([&](ScoredPair& pair) {
       if (next == list.size()) return false;
@@ -309,6 +310,22 @@ TEST(ClassMetrics, AucOfTwoClassesIsThatOfTheOdds) {
   EXPECT_EQ(results.of(function).at("auc")[0], area_of(scores));
   results.input("label", {}, std::vector<std::int32_t>(kClassSamples, 1));
   EXPECT_TRUE(std::isnan(results.of(function).at("auc")[0])) << "without negatives";
+}
+
+TEST(ClassMetrics, GroupedAucIsTheMeanOfThoseOfGroups) {
+  const std::vector<float> logits{0, 1, 0.5F, 2, -1, 3, 1}, target{1, 0, 1, 1, 1, 0, 0};
+  const std::vector<std::int32_t> group{9, 4, 4, 9, 7, 9, 4};  // 7 has no negative
+  ClassResults results;
+  results.input("logits", {}, logits);
+  results.input("target", {}, target);
+  results.input("group", {}, group);
+  const auto found = results.of([](const plan::Inputs& in) {
+    return plan::Traced{.metrics = {grouped_auc(in["logits"], in["target"], in["group"])}};
+  });
+  std::map<std::int32_t, std::vector<std::pair<double, bool>>> scores;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    scores[group[i]].emplace_back(static_cast<double>(logits[i]), target[i] > 0.5F);
+  EXPECT_EQ(found.at("group_auc")[0], (3 * area_of(scores[4]) + 3 * area_of(scores[9])) / 6);
 }
 
 TEST(ClassMetrics, ThatDoNotFitAreNamed) {

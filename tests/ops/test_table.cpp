@@ -200,7 +200,8 @@ Derivatives derivatives_of(std::string_view op) {
 }
 
 bool can_be_differentiated_again(const Row& row) {
-  static const std::set<std::string> once{"attention", "bag_max", "cross_entropy", "gru", "lstm", "vocabulary_cross_entropy"};
+  static const std::set<std::string> once{"attention", "bag_max", "cross_entropy",
+                                          "gru",       "lstm",    "vocabulary_cross_entropy"};
   const bool has_norm = row.op.starts_with("batch_norm2d") || row.config == "residual_block";
   return !has_norm && !row.op.starts_with("max_pool") && !once.contains(row.op);
 }

@@ -12,10 +12,10 @@ MLP = ["--model", "mlp", "--dataset", "digits", "--limit-train", 64, "--limit-ev
 
 
 class Files(unittest.TestCase):
-    def test_there_are_the_eleven(self):
+    def test_there_are_the_twelve(self):
         self.assertEqual([file.stem for file in recipes.FILES],
                          ["darcy_fno", "darcy_unet", "gaussian_cosmoflow", "gpt_corpus", "lenet_cifar10", "lennard_jones_forces", "lorenz_encoder", "lorenz_lstm",
-                          "mnist_mlp_unused", "resnet50_cifar10", "vit_cifar10"])
+                          "mnist_mlp_unused", "resnet50_cifar10", "synthetic_clicks", "vit_cifar10"])
 
     def test_each_shows_its_own_command(self):
         for recipe in recipes.FILES:

@@ -111,6 +111,7 @@ Batch Loader::next() {
     supply_steps();
     Produced produced = prefetch_->next().value();
     ++supplied_.returned;
+    if (options_.finish) options_.finish(produced.batch);
     position_ = produced.after;
     return std::move(produced.batch);
   } catch (...) {

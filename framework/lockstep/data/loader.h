@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -37,6 +38,7 @@ struct LoaderOptions {
   std::optional<DType> floats{};          // F32 or F64: floating-point fields become this type; none: they stay
   std::shared_ptr<const BatchMix> mix{};  // mixes the samples of each batch, after their transforms; null: none
   SampleSupply* supply = nullptr;         // called for every step, if given; it must outlive the loader
+  std::function<void(Batch&)> finish{};   // called by next(), in the caller's thread, with each batch before it returns
 };
 
 class Loader {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/data/array_datasets.h"
+#include "lockstep/data/batch.h"
 #include "lockstep/data/image_data.h"
 #include "lockstep/data/sample_order.h"
 #include "lockstep/data/stream_source.h"
@@ -59,6 +60,9 @@ struct PredictionFacts {
   // class_predictions() (data/class_predictions.h).
   std::function<std::vector<NamedTensor>(Tensor predictions)> decode{};
   std::vector<std::string> decoded{};  // the names of these arrays, where they are known before the first prediction
+  // Completes each batch of an evaluation or a prediction in the training thread, where what it does depends on the
+  // training so far, as the rows of a vocabulary do; empty: batches are complete.
+  std::function<void(Batch&)> finish{};
 };
 
 struct RunData {

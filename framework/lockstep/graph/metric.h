@@ -20,9 +20,10 @@ enum class MetricForm : std::uint8_t { Number, Percent };
 
 struct ScoredPair {
   double score = 0, label = 0;
+  double group = 0;  // of the sample: a user, for instance
 };
-// Gives the next pair of a list; false after the last one. Pairs come in the order of their scores, those of equal
-// scores in the order of their labels, and scores that are NaN come last.
+// Gives the next pair of a list; false after the last one. Pairs come in the order of their groups, those of a group in
+// the order of their scores, and those of equal scores in the order of their labels; numbers that are NaN come last.
 using NextPair = std::function<bool(ScoredPair& pair)>;
 
 // The part of a metric that does not depend on the graph.
@@ -45,8 +46,8 @@ struct Metric {
   MetricRule rule{};
   std::vector<Value> sums{};  // f64, of any shape; sums over the samples of the batch
   // In place of sums: f64 (samples, lists, ...), of one shape. A pair whose label is NaN is left out. An evaluation
-  // keeps 16 bytes for each element of this rank's samples.
-  Value scores{}, labels{};
+  // keeps 24 bytes for each element of this rank's samples. Without `groups` all pairs are of group 0.
+  Value scores{}, labels{}, groups{};
 };
 
 }  // namespace lockstep

@@ -60,16 +60,23 @@ Metric scores(std::string name, Value counts) {
   return {.rule = {.name = std::move(name), .better = Better::Higher}, .sums = {counts}};
 }
 
-// The area under the curve from pairs with labels 1 and 0, in the order of scores.
-double area(const NextPair& next) {
+// What the pairs of one group give.
+struct GroupArea {
+  double area = kNone;  // not a number without positives or negatives, or if a score is not a number
+  double pairs = 0;
+  bool ordered = true;  // no score is NaN
+};
+
+// Reads the pairs, with labels 1 and 0 and in the order of scores, of the group of `pair`; `pair` is then the first one
+// of the next group, unless `more` is false.
+GroupArea next_area(const NextPair& next, ScoredPair& pair, bool& more) {
   std::uint64_t positives = 0, negatives = 0, twice = 0;  // twice: of a pair in order 2, of a tie 1
-  ScoredPair pair;
-  bool more = next(pair);
-  while (more) {
+  const double group = pair.group;
+  while (more && pair.group == group) {
     const double score = pair.score;
-    if (std::isnan(score)) return kNone;
+    if (std::isnan(score)) return {.ordered = false};
     std::uint64_t here[2] = {};  // negatives, positives
-    for (; more && pair.score == score; more = next(pair)) ++here[pair.label > 0.5 ? 1 : 0];
+    for (; more && pair.group == group && pair.score == score; more = next(pair)) ++here[pair.label > 0.5 ? 1 : 0];
     twice += here[1] * (2 * negatives + here[0]);
     positives += here[1];
     negatives += here[0];
@@ -77,8 +84,30 @@ double area(const NextPair& next) {
           "auc: more than {} scores, expected fewer: their pairs could not be counted",
           std::numeric_limits<std::uint32_t>::max());
   }
-  if (positives == 0 || negatives == 0) return kNone;
-  return static_cast<double>(twice) / (2 * static_cast<double>(positives) * static_cast<double>(negatives));
+  GroupArea found{.pairs = static_cast<double>(positives) + static_cast<double>(negatives)};
+  if (positives > 0 && negatives > 0)
+    found.area = static_cast<double>(twice) / (2 * static_cast<double>(positives) * static_cast<double>(negatives));
+  return found;
+}
+
+double area(const NextPair& next) {
+  ScoredPair pair;
+  bool more = next(pair);
+  return more ? next_area(next, pair, more).area : kNone;
+}
+
+// The mean of the areas of groups, weighted by their pairs.
+double mean_area(const NextPair& next) {
+  ScoredPair pair;
+  double sum = 0, pairs = 0;
+  for (bool more = next(pair); more;) {
+    const GroupArea group = next_area(next, pair, more);
+    if (!group.ordered || std::isnan(pair.group)) return kNone;
+    if (std::isnan(group.area)) continue;
+    sum += group.area * group.pairs;
+    pairs += group.pairs;
+  }
+  return pairs > 0 ? sum / pairs : kNone;
 }
 
 Shape with_classes(const Shape& positions, std::int64_t classes) {
@@ -175,6 +204,27 @@ Metric auc(Value logits, Value target, const ClassOptions& options) {
   }
   metric.scores = scores;
   metric.labels = labels;
+  return metric;
+}
+
+Metric grouped_auc(Value logits, Value target, Value group, std::string_view name) {
+  check(logits.shape().rank() == 1 && logits.shape() == target.shape() && is_floating(target.dtype()) &&
+            group.shape() == logits.shape(),
+        "metric", "{}: logits are {}, targets {} and groups {}, expected (samples) each, and targets 0 or 1", name,
+        logits.type().str(), target.type().str(), group.type().str());
+  const Shape one_list{logits.shape()[0], 1};
+  const auto wide = [&](Value x) {
+    return reshape(is_floating(x.dtype()) ? cast(x, DType::F64) : to_floating(x, DType::F64), one_list);
+  };
+  Metric metric{.rule = {.name = std::string(name),
+                         .finish = [](std::span<const double> sums, double /*samples*/,
+                                      std::span<double> results) { results[0] = sums[0]; },
+                         .ranked = mean_area,
+                         .better = Better::Higher,
+                         .in_training = false}};
+  metric.scores = wide(logits);
+  metric.labels = wide(target);
+  metric.groups = wide(group);
   return metric;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/graph/metric.h"
@@ -37,8 +38,14 @@ Metric confusion_matrix(Value logits, Value target, ClassOptions options = {});
 // The area under the receiver operating characteristic, "auc": the share of pairs of a positive and a negative in which
 // the positive has the larger score, where equal scores count half (Hanley and McNeil, 1982). Of more than two classes:
 // the mean over classes of one against the rest, of those that are there, with the logarithm of the softmax as score
-// (computed in f64). Exact: an evaluation collects 16 bytes for each score, and merges the sorted scores of all ranks.
+// (computed in f64). Exact: an evaluation collects 24 bytes for each score, and merges the sorted scores of all ranks.
 // Not a number without positives or negatives, and if a score is not a number. In evaluations alone.
 Metric auc(Value logits, Value target, const ClassOptions& options = {});
+
+// The mean over groups of samples, such as those of a user, of the area under the curve of each group, weighted by its
+// samples: "group_auc" (Zhu et al., "Optimized cost per click in Taobao display advertising", 2017, eq. 4). Groups
+// without positives or without negatives are left out. Logits and targets, 0 or 1, are (samples), and so are the
+// groups, integers or numbers. Exact as auc().
+Metric grouped_auc(Value logits, Value target, Value group, std::string_view name = "group_auc");
 
 }  // namespace lockstep::metrics

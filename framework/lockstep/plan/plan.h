@@ -64,6 +64,8 @@ class Plan {
   // Copies of the scores and labels of a metric of pairs after run(), in logical order; in evaluations alone.
   Tensor scores(const PlanMetric& metric) const { return tensor(metric.scores); }
   Tensor labels(const PlanMetric& metric) const { return tensor(metric.labels); }
+  // The groups of the pairs; an empty tensor where the metric has none.
+  Tensor groups(const PlanMetric& metric) const { return metric.groups < 0 ? Tensor() : tensor(metric.groups); }
   // Returns a copy of the prediction, or of an observed value, after run(): in logical order, bf16 converted to f32.
   // Throws Error if the model has no such value.
   Tensor prediction() const;

@@ -63,10 +63,14 @@ void PlanOutputs::keep_pairs(const Metric& metric, Mode mode, PlanMetric& kept) 
             metric.scores.type() == metric.labels.type() && metric.scores.shape().rank() >= 2,
         "model", "metric '{}' has scores {} and labels {}, expected both to be f64 (samples, lists, ...)", rule.name,
         metric.scores ? metric.scores.type().str() : "none", metric.labels ? metric.labels.type().str() : "none");
+  check(!metric.groups || metric.groups.type() == metric.scores.type(), "model",
+        "metric '{}' has scores {} and groups {}, expected one type and shape", rule.name, metric.scores.type().str(),
+        metric.groups ? metric.groups.type().str() : "none");
   kept.lists = static_cast<std::size_t>(metric.scores.shape()[1]);
   if (mode != Mode::Eval) return;
   kept.scores = keep(metric.scores);
   kept.labels = keep(metric.labels);
+  kept.groups = keep(metric.groups);
 }
 
 int PlanOutputs::observed(const std::string& name) const {

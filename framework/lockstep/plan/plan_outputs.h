@@ -18,8 +18,8 @@ struct PlanMetric {
   };
   MetricRule rule{};
   std::vector<Sum> sums{};
-  int scores = -1, labels = -1;  // outputs with the pairs of a metric of pairs, in evaluations; -1: none
-  std::size_t lists = 0;         // of pairs
+  int scores = -1, labels = -1, groups = -1;  // outputs with the pairs of a metric of pairs, in evaluations; -1: none
+  std::size_t lists = 0;                      // of pairs
 
   // Returns the number of f64 values that a step or an evaluation sums for this metric.
   std::size_t elements(Mode mode) const;

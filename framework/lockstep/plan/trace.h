@@ -58,6 +58,7 @@ void for_each_value(T& traced, const F& f) {
     for (auto& value : metric.sums) f(value);
     f(metric.scores);
     f(metric.labels);
+    f(metric.groups);
   }
 }
 

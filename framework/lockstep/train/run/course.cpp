@@ -26,9 +26,9 @@ std::unique_ptr<data::Loader> evaluation_loader(const RunFacts& facts, const Tra
                                                 const data::Dataset& set) {
   const std::int64_t batch =
       std::max(trainer.world().tree.shards(), trainer.options().global_batch / trainer.options().accumulate);
-  return std::make_unique<data::Loader>(set, trainer.sampler(set, {.shuffle = false, .global_batch = batch}),
-                                        facts.data.eval_transforms,
-                                        data::LoaderOptions{.threads = facts.threads.loaders});
+  return std::make_unique<data::Loader>(
+      set, trainer.sampler(set, {.shuffle = false, .global_batch = batch}), facts.data.eval_transforms,
+      data::LoaderOptions{.threads = facts.threads.loaders, .finish = facts.data.prediction.finish});
 }
 
 }  // namespace

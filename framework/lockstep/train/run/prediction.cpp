@@ -98,7 +98,8 @@ class Writer {
                     data::DistributedSampler({.size = order->length(), .global_batch = groups.size, .order = order}),
                     run_.facts.data.eval_transforms,
                     data::LoaderOptions{.threads = threads,
-                                        .prefetch = static_cast<int>(std::min<std::int64_t>(threads + 1, own))});
+                                        .prefetch = static_cast<int>(std::min<std::int64_t>(threads + 1, own)),
+                                        .finish = run_.facts.data.prediction.finish});
   }
 
   void write_round(std::int64_t round) {

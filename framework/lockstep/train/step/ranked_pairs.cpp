@@ -14,13 +14,16 @@ namespace {
 
 bool comes_before(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 bool precedes(const ScoredPair& a, const ScoredPair& b) {
+  if (comes_before(a.group, b.group)) return true;
+  if (comes_before(b.group, a.group)) return false;
   if (comes_before(a.score, b.score)) return true;
   return !comes_before(b.score, a.score) && comes_before(a.label, b.label);
 }
 
 comm::Buffer doubles_of(std::span<ScoredPair> pairs) {
-  static_assert(sizeof(ScoredPair) == 2 * sizeof(double));
-  return comm::Buffer(std::span<double>(reinterpret_cast<double*>(pairs.data()), 2 * pairs.size()));
+  constexpr std::size_t kNumbers = 3;
+  static_assert(sizeof(ScoredPair) == kNumbers * sizeof(double));
+  return comm::Buffer(std::span<double>(reinterpret_cast<double*>(pairs.data()), kNumbers * pairs.size()));
 }
 
 // The sorted pairs of one rank, on rank 0: its own, or those that arrive piece by piece. The constructor takes the
@@ -145,14 +148,15 @@ void RankedPairs::add(const plan::Plan& plan) {
   for (std::size_t m = 0; m < metrics_.size(); ++m) {
     if (metrics_[m].lists == 0) continue;
     const plan::PlanMetric& metric = plan.metrics()[m];
-    const Tensor scores = plan.scores(metric), labels = plan.labels(metric);
+    const Tensor scores = plan.scores(metric), labels = plan.labels(metric), groups = plan.groups(metric);
     const auto lists = static_cast<std::int64_t>(metric.lists);
     const std::int64_t positions = scores.elements() / std::max<std::int64_t>(1, scores.shape()[0] * lists);
     const auto score = scores.data<double>(), label = labels.data<double>();
+    const auto group = groups.empty() ? std::span<const double>() : groups.data<double>();
     for (std::size_t i = 0; i < score.size(); ++i) {
       if (std::isnan(label[i])) continue;
       const std::int64_t list = static_cast<std::int64_t>(i) / positions % lists;
-      pairs_[m][static_cast<std::size_t>(list)].push_back({score[i], label[i]});
+      pairs_[m][static_cast<std::size_t>(list)].push_back({score[i], label[i], group.empty() ? 0 : group[i]});
     }
   }
 }

@@ -1,0 +1,228 @@
+#include "data/datasets/click_entries.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "data/datasets/click_columns.h"
+#include "data/datasets/click_data.h"
+#include "data/datasets/click_record.h"
+#include "data/datasets/click_table.h"
+#include "data/datasets/field_options.h"
+#include "data/datasets/field_sets.h"
+#include "data/datasets/hdf5_fields.h"
+#include "data/datasets/npy_fields.h"
+#include "lockstep/core/error.h"
+#include "lockstep/data/file_pattern.h"
+#include "lockstep/data/file_source.h"
+
+namespace lockstep::datasets {
+namespace {
+
+constexpr std::string_view kSite = "options";
+
+using data::DatasetOptions;
+using data::Purpose;
+using data::RunData;
+using Files = std::vector<std::string>;
+
+bool labelled(const DatasetOptions& o) { return o.purpose != Purpose::Predict; }
+
+IdMapping mapping_of(const ClickSetOptions& o) {
+  return o.hash_ids > 0 ? IdMapping::Hash : o.vocabulary > 0 ? IdMapping::Vocabulary : IdMapping::Direct;
+}
+
+// Names of columns travel from the sets to prepare() in this form.
+ClickRecord opened(std::vector<std::string> dense, std::vector<std::string> ids, const ClickSetOptions& o) {
+  return {.ids = {.mapping = mapping_of(o), .names = std::move(ids), .sizes = {}}, .dense = std::move(dense)};
+}
+
+void check_click_options(const DatasetOptions& o, const ClickSetOptions& set) {
+  const data::FieldOptions& f = o.fields;
+  check(f.eval_fraction < 1 || o.purpose != Purpose::Train, kSite,
+        "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", f.eval_fraction);
+  check(f.targets.empty() && f.classes == 0 && f.symmetry == "none" && !f.series && o.noise == 0 && !o.augment &&
+            o.resize == 0 && f.sample_axis == 0,
+        kSite,
+        "--targets, --classes, --symmetry, --series, --sample-axis, --noise, --augment and --resize are for other "
+        "programs, expected none of them: --label names the column that is predicted");
+  check(set.hash_ids == 0 || set.vocabulary == 0, kSite, "--hash-ids {} and --vocabulary {}, expected one of the two",
+        set.hash_ids, set.vocabulary);
+  check((set.hash_ids == 0 || set.hash_ids >= 2) && (set.vocabulary == 0 || set.vocabulary >= 2), kSite,
+        "--hash-ids is {} and --vocabulary {}, expected 0 (none) or at least 2 rows", set.hash_ids, set.vocabulary);
+  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kSite,
+        "--mean and --std with --normalise {}, expected standard or log", f.normalise);
+}
+
+void check_files(const DatasetOptions& o, const ClickSetOptions& set, bool fixed_columns) {
+  check_click_options(o, set);
+  check(!o.fields.files.empty(), kSite, "--files is missing, expected files of {}, as in --files 'day_*.txt'", o.name);
+  if (fixed_columns) {
+    check(o.fields.label.empty() && set.ids.empty(), kSite,
+          "--label and --ids are for other data sets than {}, whose columns are known; expected none of them", o.name);
+    return;
+  }
+  check(!set.ids.empty(), kSite, "--ids is missing, expected the columns of ids, as in --ids user,item");
+  check(!labelled(o) || !o.fields.label.empty(), kSite, "--label is missing, expected the column that is predicted");
+}
+
+RunData open_synthetic(const DatasetOptions& o, const ClickSetOptions& set) {
+  SyntheticClicksOptions train = set.synthetic, eval = set.synthetic;
+  eval.samples = set.eval_samples;
+  eval.split = data::Split::Eval;
+  check(!train.wide || set.hash_ids > 0 || set.vocabulary > 0, kSite,
+        "--click-wide makes ids of 63 bits, expected --hash-ids or --vocabulary beside it");
+  auto samples = std::make_unique<SyntheticClicks>(eval);
+  RunData data;
+  data.notes = formatted(
+      "the best AUC of these {} evaluation samples is {:.5f}: that of the probabilities of which the "
+      "labels were drawn",
+      eval.samples, samples->best_auc());
+  data.train = std::make_unique<SyntheticClicks>(train);
+  data.eval = std::move(samples);
+  std::vector<std::string> dense, ids;
+  for (std::int64_t d = 0; d < train.dense; ++d) dense.push_back(formatted("x{}", d));
+  for (std::int64_t f = 0; f < train.fields; ++f) ids.push_back(formatted("id{}", f));
+  ClickRecord record = opened(std::move(dense), std::move(ids), set);
+  if (record.ids.mapping == IdMapping::Direct)
+    record.ids.sizes.assign(static_cast<std::size_t>(train.fields), train.ids);
+  data.prediction.record = record.text();
+  (void)o;
+  return data;
+}
+
+// Opens files as tables of text.
+RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, const ClickTableOptions& form) {
+  std::string record;
+  RunData data = open_sets(o, [&](const DatasetOptions& options, const Files& files) {
+    ClickTableOptions table = form;
+    table.files = files;
+    table.dir = options.dir;
+    auto opened_table = std::make_unique<ClickTable>(std::move(table));
+    ClickRecord names = opened(opened_table->dense_names(), opened_table->id_names(), set);
+    if (o.name == "criteo") {  // the names that Criteo's description has
+      for (std::size_t i = 0; i < names.dense.size(); ++i) names.dense[i] = formatted("I{}", i + 1);
+      for (std::size_t i = 0; i < names.ids.names.size(); ++i) names.ids.names[i] = formatted("C{}", i + 1);
+    }
+    record = names.text();
+    return opened_table;
+  });
+  data.prediction.record = record;
+  return data;
+}
+
+// Whether the first record of Criteo's files has a label: test files have none.
+bool criteo_has_label(const DatasetOptions& o) {
+  const std::vector<std::filesystem::path> files = data::expand_files(split_names("files", o.fields.files), o.dir);
+  data::FileSource file(files.front());
+  std::vector<std::uint8_t> begin(std::size_t{1} << 16);
+  begin.resize(file.read_some(begin));
+  const ClickTableOptions bare = criteo_options(false);
+  return std::count(begin.begin(), std::ranges::find(begin, '\n'), '\t') !=
+         std::ssize(bare.dense) + std::ssize(bare.ids) - 1;
+}
+
+std::vector<std::string> inputs_of(const DatasetOptions& o) {
+  return o.fields.inputs.empty() || o.fields.inputs == "none" ? Files() : split_names("inputs", o.fields.inputs);
+}
+
+// Opens arrays of files by `make`, which gets the names of arrays: dense numbers as inputs, then ids and the label.
+RunData open_arrays(
+    const DatasetOptions& o, const ClickSetOptions& set,
+    const std::function<std::shared_ptr<data::Dataset>(const DatasetOptions&, const Files&, Files, Files)>& make) {
+  std::string record;
+  RunData data = open_sets(o, [&](const DatasetOptions& options, const Files& files) {
+    Files dense = inputs_of(options), others = split_names("ids", set.ids);
+    const ClickColumnsOptions columns{.dense = dense.size(), .ids = others.size(), .label = labelled(options)};
+    if (columns.label) others.push_back(options.fields.label);
+    auto joined_columns =
+        std::make_unique<ClickColumns>(make(options, files, std::move(dense), std::move(others)), columns);
+    record = opened(joined_columns->dense_names(), joined_columns->id_names(), set).text();
+    return joined_columns;
+  });
+  data.prediction.record = record;
+  return data;
+}
+
+std::shared_ptr<data::Dataset> hdf5_arrays(const DatasetOptions& o, const Files& files, Files dense, Files others) {
+  // The first array of ids is an input where no array is dense: an Hdf5Dataset has at least one.
+  const std::size_t moved = dense.empty() ? 1 : 0;
+  dense.insert(dense.end(), others.begin(), others.begin() + static_cast<std::ptrdiff_t>(moved));
+  others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(moved));
+  return std::make_shared<Hdf5Dataset>(
+      Hdf5Options{.files = files, .dir = o.dir, .inputs = std::move(dense), .targets = std::move(others)});
+}
+
+std::shared_ptr<data::Dataset> numpy_arrays(const DatasetOptions& o, const Files& /*files*/, Files dense,
+                                            Files others) {
+  const std::size_t moved = dense.empty() ? 1 : 0;
+  dense.insert(dense.end(), others.begin(), others.begin() + static_cast<std::ptrdiff_t>(moved));
+  others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(moved));
+  return std::make_shared<NpyDataset>(
+      NpyOptions{.dir = o.dir, .inputs = std::move(dense), .targets = std::move(others)});
+}
+
+}  // namespace
+
+std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
+  const auto prepare = [&set](RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
+    prepare_clicks(data, o, comm, set);
+  };
+  const auto entry = [&](std::string name, std::string description, std::function<RunData(const DatasetOptions&)> open,
+                         std::function<void(const DatasetOptions&)> look) {
+    return data::DatasetEntry{.name = std::move(name),
+                              .description = std::move(description),
+                              .takes_fields = true,
+                              .open_all = std::move(open),
+                              .prepare = prepare,
+                              .check_options = std::move(look)};
+  };
+  const auto fixed = [&set](const DatasetOptions& o) { check_files(o, set, true); };
+  const auto named = [&set](const DatasetOptions& o) { check_files(o, set, false); };
+  const auto csv = [&set](const DatasetOptions& o) {
+    return open_tables(o, set,
+                       {.dense = inputs_of(o),
+                        .ids = split_names("ids", set.ids),
+                        .label = labelled(o) ? o.fields.label : std::string()});
+  };
+  return {
+      entry(
+          "clicks", "built in: drawn from a model whose best AUC is known",
+          [&set](const DatasetOptions& o) { return open_synthetic(o, set); },
+          [&set](const DatasetOptions& o) {
+            check_click_options(o, set);
+            check(o.fields.files.empty() && o.fields.eval_files.empty(), kSite,
+                  "--files and --eval-files are for other data sets than clicks, which are drawn; expected none");
+          }),
+      entry(
+          "criteo", "Criteo's text files: a label, 13 counts and 26 ids with tabs between them: --files",
+          [&set](const DatasetOptions& o) {
+            return open_tables(o, set, criteo_options(labelled(o) || criteo_has_label(o)));
+          },
+          fixed),
+      entry(
+          "ratings", "MovieLens' ratings.csv: --files",
+          [&set](const DatasetOptions& o) { return open_tables(o, set, ratings_options(set.positive, labelled(o))); },
+          fixed),
+      entry("csv", "columns of CSV tables: --files, --inputs, --ids, --label", csv, named),
+      entry(
+          "hdf5", "arrays of HDF5 files: --files, --inputs, --ids, --label",
+          [&set](const DatasetOptions& o) { return open_arrays(o, set, hdf5_arrays); }, named),
+      entry(
+          "arrays", "NumPy's .npy and .npz files: --inputs a.npy, --ids b.npz/name, --label",
+          [&set](const DatasetOptions& o) {
+            DatasetOptions with_files = o;  // names are paths here
+            with_files.fields.files = set.ids;
+            return open_arrays(with_files, set, numpy_arrays);
+          },
+          [&set](const DatasetOptions& o) {
+            DatasetOptions with_files = o;
+            with_files.fields.files = set.ids;
+            check_files(with_files, set, false);
+          }),
+  };
+}
+
+}  // namespace lockstep::datasets

@@ -1,0 +1,57 @@
+// Keeps the vocabularies of a run's ids (data/vocabulary.h): all ranks agree on the sightings of each step before it,
+// so rows do not depend on the number of ranks. The state is a buffer of the model, an integer parameter of
+// data::Vocabulary::state_size() numbers, so checkpoints, files of weights, evaluations and predictions have it.
+//
+// A program calls grow() with each training batch, and gives look_up() to data::PredictionFacts::finish. Batches have
+// the fields "raw_ids" I64 (fields) and "ids" I32 (fields); both functions write the latter: the row within the table,
+// which has the rows of one field after those of the one before.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "lockstep/data/batch.h"
+#include "lockstep/data/vocabulary.h"
+#include "lockstep/train/callbacks/callback.h"
+
+namespace lockstep::comm {
+class Communicator;
+}
+namespace lockstep::plan {
+class ParameterStore;
+}
+
+namespace lockstep::train {
+
+class GrowVocabulary final : public Callback {
+ public:
+  // `store` gives the parameters of the trainer, of which `buffer` is the state; it is called once the session is
+  // built.
+  GrowVocabulary(const data::VocabularyOptions& options, std::string buffer, const comm::Communicator& comm,
+                 std::function<plan::ParameterStore&()> store);
+
+  // Takes the ids of a training batch, this rank's part of a step, and writes their rows. Collective.
+  void grow(data::Batch& batch);
+  // Writes the rows of ids; unknown ids have the field's row 0.
+  void look_up(data::Batch& batch);
+
+  std::int64_t known() const;  // ids with a row, of all fields
+
+  void before_checkpoint(std::int64_t step) override;
+  void rolled_back(std::int64_t /*step*/) override { loaded_ = false; }
+  void after_evaluation(const EvaluationEvent& event, Orders& orders) override;
+
+ private:
+  void load();
+  std::vector<data::Sighting> sightings(const data::Batch& batch) const;
+
+  data::Vocabulary vocabulary_;
+  std::string buffer_;
+  const comm::Communicator& comm_;
+  std::function<plan::ParameterStore&()> store_;
+  bool loaded_ = false;
+  std::int64_t reused_ = 0;  // rows that ids got which other ids had before
+};
+
+}  // namespace lockstep::train

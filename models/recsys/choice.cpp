@@ -1,0 +1,147 @@
+#include "models/recsys/choice.h"
+
+#include <algorithm>
+
+#include "data/datasets/click_data.h"
+#include "data/datasets/click_record.h"
+#include "data/datasets/field_options.h"
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/error.h"
+
+namespace lockstep::recsys {
+namespace {
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const models::ClickModelEntry& entry : models::click_models()) names.push_back(entry.name);
+  return names;
+}
+
+std::string model_text() {
+  std::string text = "the network:";
+  for (const models::ClickModelEntry& entry : models::click_models())
+    text += formatted("{} {} ({})", &entry == models::click_models().data() ? "" : ";", entry.name, entry.description);
+  return text;
+}
+
+std::vector<std::int64_t> layers(std::string_view option, const std::string& text) {
+  std::vector<std::int64_t> sizes;
+  for (const double size : datasets::split_numbers(option, text)) {
+    check(size >= 1 && size <= 1 << 20 && size == static_cast<double>(static_cast<std::int64_t>(size)), "options",
+          "--{} has a layer of size {}, expected whole numbers from 1 to {}", option, size, 1 << 20);
+    sizes.push_back(static_cast<std::int64_t>(size));
+  }
+  return sizes;
+}
+
+void add_model_options(train::Program& program, Choice& choice) {
+  models::ClickModelConfig& network = choice.network;
+  program.option("model", choice.model, model_text(), model_names());
+  program.option("dim", network.dim, "elements of the row that stands for an id");
+  program.option("bottom", choice.bottom,
+                 "sizes of the hidden layers for dense numbers (dlrm), with commas between them");
+  program.option("top", choice.top,
+                 "sizes of the hidden layers behind the interaction, of the deep part, or of each tower");
+  program.option("dropout", network.dropout, "probability of dropout behind the hidden layers of --top");
+  program.option("user-fields", network.user_fields, "towers: so many of the first fields of ids are the user's");
+  program.option("temperature", network.temperature, "towers: the products of vectors are divided by it");
+  program.option(
+      "loss", choice.task.loss,
+      "bce: the cross entropy of the label; softmax: towers find a positive sample's item among those of the "
+      "batch, corrected by the frequency of items");
+}
+
+void add_metric_options(train::Program& program, Choice& choice) {
+  program.option("group-auc", choice.group,
+                 "the field of ids, such as userId, whose groups of samples the metric group_auc averages over");
+  program.option("top-k", choice.top_k,
+                 "towers, with --predict: write the N items with the largest scores for each sample, of those that "
+                 "occur in the samples");
+}
+
+void add_id_options(train::Program& program, Choice& choice) {
+  program.option("hash-ids", choice.data.hash_ids, "map the ids of each field to N rows by a hash; 0: an id is a row");
+  program.option("vocabulary", choice.data.vocabulary,
+                 "rows of each field that ids get as they are seen in training; row 0 stands for unknown ids; 0: none");
+  program.option("admit-after", choice.vocabulary.admit_after, "with --vocabulary: an id gets a row after N sightings");
+  program.option("evict-after", choice.vocabulary.evict_after,
+                 "with --vocabulary: an id that N steps have not seen loses its row; 0: never");
+}
+
+void add_data_options(train::Program& program, datasets::ClickSetOptions& data) {
+  program.option("ids", data.ids, "csv, hdf5, arrays: columns or arrays of ids, with commas between them");
+  program.option("positive-rating", data.positive, "ratings: the label is 1 from this rating on");
+  datasets::SyntheticClicksOptions& clicks = data.synthetic;
+  program.option("click-samples", clicks.samples, "clicks: samples for training");
+  program.option("click-eval-samples", data.eval_samples, "clicks: samples for evaluation");
+  program.option("click-dense", clicks.dense, "clicks: dense numbers of a sample");
+  program.option("click-fields", clicks.fields, "clicks: fields of ids");
+  program.option("click-ids", clicks.ids, "clicks: ids of each field");
+  program.option("click-latent", clicks.latent,
+                 "clicks: elements of the vectors of ids in the model that draws clicks");
+  program.option("click-exponent", clicks.exponent, "clicks: the n-th most frequent id occurs as often as n^-N says");
+  program.option("click-wide", clicks.wide, "clicks: ids are hashes of 63 bits");
+  program.option("click-seed", clicks.seed, "clicks: seed of the model that draws them");
+}
+
+// How often each row of the item's first field occurs; the rows of other fields have 0.
+std::vector<std::int64_t> item_counts(const Choice& choice, const train::Session& session) {
+  const datasets::IdRows ids = datasets::ClickRecord::parse(session.data().record).ids;
+  const auto field = static_cast<std::size_t>(choice.network.user_fields);
+  if (field >= ids.sizes.size() || ids.mapping == datasets::IdMapping::Vocabulary) return {};
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(ids.rows()));
+  if (session.options().purpose() != data::Purpose::Train) return counts;  // those of the checkpoint replace them
+  std::int64_t first = 0;
+  for (std::size_t f = 0; f < field; ++f) first += ids.sizes[f];
+  std::ranges::copy(datasets::count_rows(session.data(), field, &session.comm()), counts.begin() + first);
+  return counts;
+}
+
+}  // namespace
+
+void Choice::add_options(train::Program& program) {
+  add_model_options(program, *this);
+  add_metric_options(program, *this);
+  add_id_options(program, *this);
+  add_data_options(program, data);
+}
+
+void Choice::check(const train::Options& options) const {
+  lockstep::check(top_k >= 0 && (top_k == 0 || (model == "towers" && !options.predict.empty())), "options",
+                  "--top-k {} with --model {}, expected --model towers and --predict", top_k, model);
+  lockstep::check(task.loss == models::ClickLoss::Bce || model == "towers", "options",
+                  "--loss softmax with --model {}, expected --model towers", model);
+  lockstep::check(data.vocabulary > 0 || (vocabulary.admit_after == 1 && vocabulary.evict_after == 0), "options",
+                  "--admit-after or --evict-after without --vocabulary, expected the rows of each field there");
+}
+
+// Sizes of the network and places of fields, as the record of the data has them.
+void Choice::take_sizes(const train::Session& session) {
+  const datasets::ClickRecord record = datasets::ClickRecord::parse(session.data().record);
+  network.dense = std::ssize(record.dense);
+  network.fields = std::ssize(record.ids.sizes);
+  network.rows = record.ids.rows();
+  network.bottom = layers("bottom", bottom);
+  network.top = layers("top", top);
+  task.dense = network.dense > 0;
+  vocabulary.fields = network.fields;
+  vocabulary.rows = data.vocabulary;
+  if (group.empty()) return;
+  const auto field = std::ranges::find(record.ids.names, group);
+  lockstep::check(field != record.ids.names.end(), "options",
+                  "--group-auc is '{}', expected one of the fields of ids: {}", group, joined(record.ids.names, ", "));
+  task.group = field - record.ids.names.begin();
+}
+
+std::unique_ptr<models::ClickModel> Choice::build(const train::Session& session) {
+  comm::collectively(session.comm(), [&] { take_sizes(session); });
+  if (task.loss == models::ClickLoss::InBatch) network.item_counts = item_counts(*this, session);
+  task.vectors = top_k > 0;
+  return comm::collectively(session.comm(), [&] {
+    auto made = models::build_click_model(model, network);
+    if (data.vocabulary > 0) made->add_state(kVocabulary, data::Vocabulary::state_size(vocabulary));
+    return made;
+  });
+}
+
+}  // namespace lockstep::recsys

@@ -1,0 +1,41 @@
+#include "models/zoo/click_task.h"
+
+#include "lockstep/core/error.h"
+#include "lockstep/losses/classification.h"
+#include "lockstep/losses/retrieval.h"
+#include "lockstep/metrics/classes.h"
+#include "lockstep/metrics/probabilities.h"
+#include "lockstep/ops/concat.h"
+#include "lockstep/ops/slice.h"
+#include "models/zoo/two_towers.h"
+
+namespace lockstep::models {
+
+ClickInputs click_inputs(const plan::Inputs& in, bool dense) {
+  return {.dense = dense ? in["dense"] : Value(), .ids = in["ids"]};
+}
+
+plan::Traced click_task(const ClickModel& model, const plan::Inputs& in, const ClickTaskOptions& options) {
+  const ClickInputs inputs = click_inputs(in, options.dense);
+  const Value label = in["label"], logits = model(inputs);
+  plan::Traced traced{.metrics = {metrics::auc(logits, label), metrics::calibration(logits, label),
+                                  metrics::calibration_error(logits, label)},
+                      .prediction = logits};
+  if (options.group >= 0)
+    traced.metrics.push_back(metrics::grouped_auc(logits, label, select(inputs.ids, 1, options.group)));
+  const auto* const towers = dynamic_cast<const TwoTowers*>(&model);
+  check(towers != nullptr || (options.loss == ClickLoss::Bce && !options.vectors), "towers",
+        "the loss softmax and vectors are for two towers, expected bce and logits for another model");
+  if (options.vectors) traced.prediction = concat({towers->user(inputs), towers->item(inputs)}, 1);
+  if (options.loss == ClickLoss::Bce) {
+    traced.loss = binary_cross_entropy_with_logits(logits, label);
+    return traced;
+  }
+  const InBatchOptions in_batch{
+      .temperature = towers->temperature(), .ids = towers->item_ids(inputs), .log_q = towers->log_q(inputs)};
+  traced.loss = in_batch_softmax(towers->user(inputs), towers->item(inputs), in_batch, {.sample = label});
+  traced.metrics.push_back(metrics::log_loss(logits, label));
+  return traced;
+}
+
+}  // namespace lockstep::models

@@ -1,0 +1,101 @@
+// The loss among the items of a batch against plain loops.
+#include "lockstep/losses/retrieval.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "lockstep/core/random.h"
+#include "tests/plan/support.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kSamples = 5, kElements = 3;
+
+struct Vectors {
+  std::vector<double> user, item, log_q, weight{1, 0, 1, 0.5, 2};
+  std::vector<std::int32_t> ids{4, 7, 4, 9, 1};
+
+  Vectors() {
+    RandomStream random(8, 0);
+    for (std::int64_t i = 0; i < kSamples * kElements; ++i) {
+      user.push_back(random.normal());
+      item.push_back(random.normal());
+    }
+    for (std::int64_t i = 0; i < kSamples; ++i) log_q.push_back(random.uniform(-3, -1));
+  }
+};
+
+double expected(const Vectors& v, bool with_ids, bool with_q, bool weighted) {
+  double sum = 0, weights = 0;
+  for (std::size_t i = 0; i < kSamples; ++i) {
+    std::vector<double> scores;
+    double own = 0;
+    for (std::size_t j = 0; j < kSamples; ++j) {
+      double score = 0;
+      for (std::size_t e = 0; e < kElements; ++e) score += v.user[i * kElements + e] * v.item[j * kElements + e];
+      score = score / 0.5 - (with_q ? v.log_q[j] : 0);
+      if (i == j) own = score;
+      if (i == j || !with_ids || v.ids[i] != v.ids[j]) scores.push_back(score);
+    }
+    double total = 0;
+    for (const double score : scores) total += std::exp(score);
+    const double weight = weighted ? v.weight[i] : 1;
+    sum += weight * (std::log(total) - own);
+    weights += weight;
+  }
+  return sum / weights;
+}
+
+TEST(InBatchSoftmax, IsTheOneOfPlainLoops) {
+  const Vectors v;
+  for (int which = 0; which < 8; ++which) {
+    const bool with_ids = (which & 1) != 0, with_q = (which & 2) != 0, weighted = (which & 4) != 0;
+    const auto function = [&](const plan::Inputs& in) {
+      InBatchOptions options{.temperature = 0.5};
+      if (with_ids) options.ids = in["ids"];
+      if (with_q) options.log_q = in["log_q"];
+      return plan::Traced{.loss = in_batch_softmax(in["user"], in["item"], options,
+                                                   weighted ? LossWeights{.sample = in["weight"]} : LossWeights{})};
+    };
+    plan::CompiledModel model({}, function, {.dtype = DType::F64});
+    const Type vectors{Shape{kSamples, kElements}, DType::F64}, numbers{Shape{kSamples}, DType::F64};
+    plan::Plan& plan = model.plan(Mode::Eval, {{"user", vectors},
+                                               {"item", vectors},
+                                               {"log_q", numbers},
+                                               {"weight", numbers},
+                                               {"ids", {Shape{kSamples}, DType::I32}}});
+    const auto fill = [&](const char* name, const auto& values) {
+      if (void* to = plan.input(name)) std::memcpy(to, values.data(), values.size() * sizeof values[0]);
+    };
+    fill("user", v.user);
+    fill("item", v.item);
+    fill("log_q", v.log_q);
+    fill("weight", v.weight);
+    fill("ids", v.ids);
+    if (auto* samples = static_cast<std::int64_t*>(plan.input(Graph::kSampleIds))) {
+      for (std::int64_t i = 0; i < kSamples; ++i) samples[i] = 100 - i;
+    }
+    plan.run();
+    EXPECT_NEAR(plan.loss(), expected(v, with_ids, with_q, weighted), 1e-12) << which;
+  }
+}
+
+TEST(InBatchSoftmax, NamesWhatDoesNotFit) {
+  const auto refused = [](Shape item, double temperature, const std::string& message) {
+    const auto function = [&](const plan::Inputs& in) {
+      return plan::Traced{.loss = in_batch_softmax(in["user"], in["item"], {.temperature = temperature})};
+    };
+    plan::CompiledModel model({}, function, {.dtype = DType::F64});
+    expect_error(
+        [&] {
+          model.plan(Mode::Eval, {{"user", {Shape{4, 3}, DType::F64}}, {"item", {item, DType::F64}}});
+        },
+        message);
+  };
+  refused({4, 2}, 1, "in_batch_softmax");
+  refused({4, 3}, 0, "the temperature is 0, expected more than 0");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,91 @@
+"""train_recsys: the same bits at any number of ranks and after a stop, also with a vocabulary; users' files; predictions; clear errors."""
+
+import json
+import unittest
+
+import support
+from support import program, ranks
+
+
+def hashed(i):
+    return f"{(i * 2654435761) % 4294967296:08x}"
+
+
+class Recsys(support.SystemTest):
+    def command(self, output, *more):
+        return program("train_recsys", "--click-samples", 480, "--click-eval-samples", 100, "--click-fields", 3, "--click-ids", 20, "--dim", 4, "--top", "8", "--bottom", "8",
+                       "--epochs", 2, "--global-batch", 48, "--shards", 4, "--threads", 1, "--schedule", "constant", "--warmup-epochs", 0, "--output", self.scratch / output, *more)
+
+    def tensors(self, output):
+        return self.state(max((self.scratch / output / "checkpoints").glob("step-*.h5")))["tensors"]
+
+    def evaluations(self, output):
+        lines = [json.loads(line) for line in (self.scratch / output / "metrics.jsonl").read_text().splitlines()]
+        return [{k: v for k, v in line.items() if k not in ("seconds", "samples_per_second")} for line in lines if line["split"] == "eval"]
+
+    def test_any_number_of_ranks_and_a_stop_change_no_bit(self):
+        vocabulary = ("--click-wide", "--vocabulary", 12, "--admit-after", 2, "--evict-after", 4)
+        for name, more in {"dlrm": (), "towers": ("--model", "towers", "--loss", "softmax", "--group-auc", "id0"), "vocabulary": vocabulary}.items():
+            with self.subTest(name):
+                for count in (1, 3):
+                    result = self.succeed(ranks(count, self.command(f"{name}{count}", *more)))
+                self.assertEqual(self.tensors(f"{name}1"), self.tensors(f"{name}3"))
+                self.assertEqual(self.evaluations(f"{name}1"), self.evaluations(f"{name}3"))
+                self.assertIn("the best AUC of these 100 evaluation samples is 0.", result.output)
+                self.succeed(ranks(2, self.command(f"{name}-parts", "--max-steps", 7, "--checkpoint-every-steps", 1, *more)))
+                self.succeed(ranks(1, self.command(f"{name}-parts", "--resume", "auto", *more)))
+                self.assertEqual(self.tensors(f"{name}-parts"), self.tensors(f"{name}1"))
+        self.succeed(ranks(2, program("lockstep", "evaluate", self.scratch / "vocabulary1", "--shards", 4)))
+        line = json.loads((self.scratch / "vocabulary1" / "evaluations.jsonl").read_text().splitlines()[-1])
+        self.assertEqual(line["auc"], self.evaluations("vocabulary1")[-1]["auc"])
+
+    def write_files(self):
+        line = "\t".join([str(i % 7) for i in range(13)])
+        rows = [f"{i % 2}\t{line}\t" + "\t".join("" if f == 5 else hashed(i % (f + 2)) for f in range(26)) for i in range(96)]
+        (self.scratch / "day.txt").write_text("\n".join(rows) + "\n")
+        (self.scratch / "ratings.csv").write_text("userId,movieId,rating,timestamp\n" + "".join(f"{i % 9},{i * 7 % 31},{i % 10 / 2},{i}\n" for i in range(96)))
+        (self.scratch / "table.csv").write_text("price,site,item,click\n" + "".join(f"{i % 5}.5,www.{i % 6}.org,{i % 11},{i % 2}\n" for i in range(96)))
+
+    def files(self, dataset, *more):
+        return ("--dataset", dataset, "--files", self.scratch / {"criteo": "day.txt", "ratings": "ratings.csv", "csv": "table.csv"}[dataset], *more)
+
+    def test_files_of_users_are_trained_and_predicted(self):
+        self.write_files()
+        for dataset, more in {"criteo": ("--hash-ids", 50), "ratings": ("--model", "towers"), "csv": ("--inputs", "price", "--ids", "site,item", "--label", "click", "--vocabulary", 30)}.items():
+            with self.subTest(dataset):
+                self.succeed(ranks(2, self.command(dataset, *self.files(dataset, *more))))
+                for count in (1, 2):
+                    self.succeed(ranks(count, program("lockstep", "predict", self.scratch / dataset, "--output", self.scratch / f"{dataset}{count}.csv")))
+                self.assertEqual((self.scratch / f"{dataset}1.csv").read_bytes(), (self.scratch / f"{dataset}2.csv").read_bytes())
+                rows = (self.scratch / f"{dataset}1.csv").read_text().splitlines()
+                self.assertEqual(rows[0], "index,probability")
+                self.assertEqual(len(rows), 97)
+                self.assertTrue(all(0 < float(row.split(",")[1]) < 1 for row in rows[1:]))
+
+    def test_two_towers_retrieve_the_items_of_the_samples(self):
+        self.write_files()
+        self.succeed(ranks(2, self.command("towers", *self.files("ratings", "--model", "towers", "--loss", "softmax"))))
+        for count in (1, 3):
+            self.succeed(ranks(count, program("lockstep", "predict", self.scratch / "towers", "--top-k", 4, "--output", self.scratch / f"top{count}.csv")))
+        self.assertEqual((self.scratch / "top1.csv").read_bytes(), (self.scratch / "top3.csv").read_bytes())
+        header, *rows = [line.split(",") for line in (self.scratch / "top1.csv").read_text().splitlines()]
+        self.assertEqual(header, ["index", "item_0", "item_1", "item_2", "item_3", "score_0", "score_1", "score_2", "score_3"])
+        self.assertEqual(len(rows), 96)
+        for row in rows:
+            items, scores = [int(word) for word in row[1:5]], [float(word) for word in row[5:]]
+            self.assertEqual(len(set(items)), 4)
+            self.assertTrue(set(items) <= set(range(31)), items)
+            self.assertEqual(scores, sorted(scores, reverse=True))
+
+    def test_mistakes_are_named(self):
+        self.write_files()
+        for more, words in ((self.files("criteo"), "--hash-ids"), (self.files("csv", "--inputs", "price", "--label", "click"), "--ids is missing"),
+                            (self.files("csv", "--inputs", "price", "--ids", "site,item", "--label", "price", "--hash-ids", 9), "the label is"),
+                            (self.files("ratings", "--model", "dlrm", "--group-auc", "user"), "--group-auc is 'user', expected one of the fields of ids: userId, movieId"),
+                            (("--click-wide",), "--click-wide makes ids of 63 bits"), (("--loss", "softmax"), "expected --model towers"), (("--top", "8,x"), "--top has 'x'")):
+            with self.subTest(more):
+                self.fail_with(ranks(2, self.command("wrong", *more)), words)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
