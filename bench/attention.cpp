@@ -116,7 +116,7 @@ Times time_plans(std::vector<Parameter>& parameters, const std::map<std::string,
 Times time_heads(const Heads& h, bool bf16, const BenchOptions& o, Value (*attend)(Value, const Heads&)) {
   std::vector<Parameter> parameters(1);
   parameters[0] = {.shape = {h.samples, h.steps, 3 * h.heads, h.width}, .initialize = nn::normal(0, 1)};
-  std::map<std::string, Type> inputs{{"x", {Shape{1}, DType::F32}}};
+  std::map<std::string, Type> inputs{{"x", {Shape{h.steps}, DType::F32}}};
   if (h.causal && attend == composed) inputs["mask"] = {Shape{h.steps, h.steps}, DType::F32};
   return time_plans(parameters, inputs, bf16, o,
                     [&](const plan::Inputs& in) { return attend(in.graph().parameter(parameters[0]), h); });
