@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     choice.check(program.options());
     if (choice.top_k == 0) return;
     retriever = std::make_unique<recsys::Retriever>(choice.top_k, choice.network.user_fields);
-    choice.data.prediction.decode = [&](const Tensor& vectors) { return retriever->decode(vectors); };
+    choice.data.decode = [&](const Tensor& vectors) { return retriever->decode(vectors); };
   });
   return program.run(argc, argv, [&](train::Session& session) {
     const auto network = choice.build(session);

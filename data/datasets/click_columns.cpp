@@ -9,7 +9,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "clicks";
+constexpr std::string_view kClickColumnsSite = "clicks";
 
 template <class To, class From>
 void convert_as(const std::byte* from, std::int64_t count, To* to) {
@@ -41,7 +41,7 @@ To* convert(const data::Field& field, const std::byte* from, To* to) {
       convert_as<To, std::uint8_t>(from, count, to);
       break;
     case DType::BF16:
-      fail(kSite, "'{}' is bf16, expected f32, f64 or integers", field.name);
+      fail(kClickColumnsSite, "'{}' is bf16, expected f32, f64 or integers", field.name);
   }
   return to + count;
 }
@@ -55,25 +55,25 @@ void add_names(const data::Field& field, std::vector<std::string>& names) {
 }  // namespace
 
 ClickColumns::ClickColumns(std::shared_ptr<const data::Dataset> whole, ClickColumnsOptions options)
-    : DatasetView(std::move(whole), kSite), options_(options) {
+    : DatasetView(std::move(whole), kClickColumnsSite), options_(options) {
   const std::vector<data::Field>& from = this->whole().fields();
   const std::size_t expected = options_.dense + options_.ids + (options_.label ? 1 : 0);
-  check(from.size() == expected && options_.ids > 0, kSite,
+  check(from.size() == expected && options_.ids > 0, kClickColumnsSite,
         "the samples have {} arrays, expected {} of numbers, {} of ids (at least 1) and {} label", from.size(),
         options_.dense, options_.ids, options_.label ? "a" : "no");
   for (std::size_t f = 0; f < from.size(); ++f) {
     if (f < options_.dense) {
       add_names(from[f], dense_names_);
     } else if (f < options_.dense + options_.ids) {
-      check(!is_floating(from[f].dtype), kSite, "the ids '{}' are {}, expected integers", from[f].name,
+      check(!is_floating(from[f].dtype), kClickColumnsSite, "the ids '{}' are {}, expected integers", from[f].name,
             name_of(from[f].dtype));
       add_names(from[f], id_names_);
     } else {
-      check(from[f].shape.elements() == 1, kSite, "the label '{}' has samples {}, expected one number", from[f].name,
-            from[f].shape.str());
+      check(from[f].shape.elements() == 1, kClickColumnsSite, "the label '{}' has samples {}, expected one number",
+            from[f].name, from[f].shape.str());
     }
   }
-  check(!id_names_.empty(), kSite, "the arrays of ids have no elements, expected at least one");
+  check(!id_names_.empty(), kClickColumnsSite, "the arrays of ids have no elements, expected at least one");
   if (!dense_names_.empty()) fields_.push_back({"dense", Shape{std::ssize(dense_names_)}, DType::F32});
   fields_.push_back({"ids", Shape{std::ssize(id_names_)}, DType::I64});
   if (options_.label) fields_.push_back({"label", Shape{}, DType::F32});
@@ -99,8 +99,8 @@ void ClickColumns::join(std::int64_t index, std::span<std::byte* const> out, con
   auto* const label = reinterpret_cast<float*>(out[place]);
   convert(from.back(), pointers.back(), label);
   if (!(*label >= 0 && *label <= 1))
-    fail(kSite, "{}: the label '{}' is {}, expected 0 or 1, or a number between", locate(index), from.back().name,
-         *label);
+    fail(kClickColumnsSite, "{}: the label '{}' is {}, expected 0 or 1, or a number between", locate(index),
+         from.back().name, *label);
 }
 
 void ClickColumns::read(std::int64_t index, std::span<std::byte* const> out) const {

@@ -14,7 +14,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kClickDataSite = "options";
 
 using data::DatasetOptions;
 using data::Purpose;
@@ -35,7 +35,7 @@ void each_ids(const data::Dataset& set, const comm::Communicator* comm, const Ta
   std::vector<std::vector<std::byte>> memory;
   std::vector<std::byte*> out;
   for (const data::Field& field : set.fields()) out.push_back(memory.emplace_back(field.bytes()).data());
-  const std::size_t ids = data::find_field(kSite, set.fields(), "ids");
+  const std::size_t ids = data::find_field(kClickDataSite, set.fields(), "ids");
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     set.read(i, out);
     take(i, reinterpret_cast<const std::int64_t*>(out[ids]));
@@ -98,7 +98,7 @@ std::vector<data::NamedTensor> probabilities(const Tensor& logits) {
 
 void check_same_fields(const ClickRecord& trained, const ClickRecord& now) {
   const auto same = [](const std::vector<std::string>& a, const std::vector<std::string>& b, std::string_view option) {
-    check(a.size() == b.size(), kSite, "--{} has {} columns, the model was trained with {}", option, b.size(),
+    check(a.size() == b.size(), kClickDataSite, "--{} has {} columns, the model was trained with {}", option, b.size(),
           a.size());
   };
   same(trained.dense, now.dense, "inputs");

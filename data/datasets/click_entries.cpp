@@ -21,7 +21,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kClickEntriesSite = "options";
 
 using data::DatasetOptions;
 using data::Purpose;
@@ -41,38 +41,40 @@ ClickRecord opened(std::vector<std::string> dense, std::vector<std::string> ids,
 
 void check_click_options(const DatasetOptions& o, const ClickSetOptions& set) {
   const data::FieldOptions& f = o.fields;
-  check(f.eval_fraction < 1 || o.purpose != Purpose::Train, kSite,
+  check(f.eval_fraction < 1 || o.purpose != Purpose::Train, kClickEntriesSite,
         "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", f.eval_fraction);
   check(f.targets.empty() && f.classes == 0 && f.symmetry == "none" && !f.series && o.noise == 0 && !o.augment &&
             o.resize == 0 && f.sample_axis == 0,
-        kSite,
+        kClickEntriesSite,
         "--targets, --classes, --symmetry, --series, --sample-axis, --noise, --augment and --resize are for other "
         "programs, expected none of them: --label names the column that is predicted");
-  check(set.hash_ids == 0 || set.vocabulary == 0, kSite, "--hash-ids {} and --vocabulary {}, expected one of the two",
-        set.hash_ids, set.vocabulary);
-  check((set.hash_ids == 0 || set.hash_ids >= 2) && (set.vocabulary == 0 || set.vocabulary >= 2), kSite,
+  check(set.hash_ids == 0 || set.vocabulary == 0, kClickEntriesSite,
+        "--hash-ids {} and --vocabulary {}, expected one of the two", set.hash_ids, set.vocabulary);
+  check((set.hash_ids == 0 || set.hash_ids >= 2) && (set.vocabulary == 0 || set.vocabulary >= 2), kClickEntriesSite,
         "--hash-ids is {} and --vocabulary {}, expected 0 (none) or at least 2 rows", set.hash_ids, set.vocabulary);
-  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kSite,
+  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kClickEntriesSite,
         "--mean and --std with --normalise {}, expected standard or log", f.normalise);
 }
 
 void check_files(const DatasetOptions& o, const ClickSetOptions& set, bool fixed_columns) {
   check_click_options(o, set);
-  check(!o.fields.files.empty(), kSite, "--files is missing, expected files of {}, as in --files 'day_*.txt'", o.name);
+  check(!o.fields.files.empty(), kClickEntriesSite,
+        "--files is missing, expected files of {}, as in --files 'day_*.txt'", o.name);
   if (fixed_columns) {
-    check(o.fields.label.empty() && set.ids.empty(), kSite,
+    check(o.fields.label.empty() && set.ids.empty(), kClickEntriesSite,
           "--label and --ids are for other data sets than {}, whose columns are known; expected none of them", o.name);
     return;
   }
-  check(!set.ids.empty(), kSite, "--ids is missing, expected the columns of ids, as in --ids user,item");
-  check(!labelled(o) || !o.fields.label.empty(), kSite, "--label is missing, expected the column that is predicted");
+  check(!set.ids.empty(), kClickEntriesSite, "--ids is missing, expected the columns of ids, as in --ids user,item");
+  check(!labelled(o) || !o.fields.label.empty(), kClickEntriesSite,
+        "--label is missing, expected the column that is predicted");
 }
 
 RunData open_synthetic(const DatasetOptions& o, const ClickSetOptions& set) {
   SyntheticClicksOptions train = set.synthetic, eval = set.synthetic;
   eval.samples = set.eval_samples;
   eval.split = data::Split::Eval;
-  check(!train.wide || set.hash_ids > 0 || set.vocabulary > 0, kSite,
+  check(!train.wide || set.hash_ids > 0 || set.vocabulary > 0, kClickEntriesSite,
         "--click-wide makes ids of 63 bits, expected --hash-ids or --vocabulary beside it");
   auto samples = std::make_unique<SyntheticClicks>(eval);
   RunData data;
@@ -193,7 +195,7 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
           [&set](const DatasetOptions& o) { return open_synthetic(o, set); },
           [&set](const DatasetOptions& o) {
             check_click_options(o, set);
-            check(o.fields.files.empty() && o.fields.eval_files.empty(), kSite,
+            check(o.fields.files.empty() && o.fields.eval_files.empty(), kClickEntriesSite,
                   "--files and --eval-files are for other data sets than clicks, which are drawn; expected none");
           }),
       entry(

@@ -28,7 +28,7 @@ struct ClickSetOptions {
   std::int64_t hash_ids = 0;          // rows of each field, to which ids are hashed; 0: no hashing
   std::int64_t vocabulary = 0;        // rows of each field, which a vocabulary gives to ids; 0: no vocabulary
   std::function<void(data::Batch&)> finish_eval{};  // with a vocabulary: PredictionFacts::finish
-  // RunData::decode; empty: logits become probabilities.
+  // PredictionFacts::decode; empty: logits become probabilities.
   std::function<std::vector<data::NamedTensor>(Tensor)> decode{};
 };
 

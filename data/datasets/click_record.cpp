@@ -10,7 +10,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "data";
+constexpr std::string_view kClickRecordSite = "data";
 constexpr std::array<std::pair<IdMapping, std::string_view>, 3> kMappings{
     {{IdMapping::Direct, "direct"}, {IdMapping::Hash, "hash"}, {IdMapping::Vocabulary, "vocabulary"}}};
 
@@ -31,7 +31,7 @@ ClickRecord ClickRecord::parse(std::string_view text) {
     const auto name = ids.at("mapping").get<std::string>();
     const auto* const mapping =
         std::ranges::find(kMappings, std::string_view(name), &std::pair<IdMapping, std::string_view>::second);
-    check(mapping != kMappings.end(), kSite,
+    check(mapping != kMappings.end(), kClickRecordSite,
           "the checkpoint's record of its data maps ids by '{}', expected direct, hash or vocabulary", name);
     ClickRecord record{.ids = {.mapping = mapping->first,
                                .names = ids.at("fields").get<std::vector<std::string>>(),
@@ -41,7 +41,8 @@ ClickRecord ClickRecord::parse(std::string_view text) {
     if (!record.ids.sizes.empty()) record.ids.check();
     return record;
   } catch (const nlohmann::json::exception& error) {
-    fail(kSite, "the checkpoint's record of its data cannot be used: {}; expected that of a run of this version",
+    fail(kClickRecordSite,
+         "the checkpoint's record of its data cannot be used: {}; expected that of a run of this version",
          error.what());
   }
 }

@@ -19,7 +19,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "clicks";
+constexpr std::string_view kClickTableSite = "clicks";
 
 bool is_missing_cell(std::string_view text) {
   constexpr std::array<std::string_view, 8> kMissing{"", "NA", "N/A", "NaN", "nan", "NAN", "null", "NULL"};
@@ -156,11 +156,11 @@ ClickTableOptions ratings_options(double positive, bool labelled) {
 }
 
 ClickTable::ClickTable(ClickTableOptions options) : options_(std::move(options)) {
-  check(!options_.ids.empty(), kSite, "there are no columns of ids, expected at least one");
-  check(options_.block > 0, kSite, "blocks of 0 bytes, expected at least 1");
+  check(!options_.ids.empty(), kClickTableSite, "there are no columns of ids, expected at least one");
+  check(options_.block > 0, kClickTableSite, "blocks of 0 bytes, expected at least 1");
   Reader reader(*this);
   for (const std::filesystem::path& path : data::expand_files(options_.files, options_.dir)) reader.read(path);
-  check(!lines_.empty(), kSite, "{}: no records, expected at least one{}", joined(options_.files, ", "),
+  check(!lines_.empty(), kClickTableSite, "{}: no records, expected at least one{}", joined(options_.files, ", "),
         options_.header ? " after the header" : "");
   const auto width = [](const std::vector<std::string>& names) { return Shape{std::ssize(names)}; };
   if (!dense_names_.empty()) fields_.push_back({"dense", width(dense_names_), DType::F32});

@@ -12,20 +12,20 @@ namespace {
 using data::DatasetOptions;
 
 void check_clusters(const DatasetOptions& o) {
-  constexpr std::string_view kSite = "options";
-  check(!o.fields.files.empty(), kSite, "--files is missing, expected HDF5 files, as in --files 'run*.h5'");
+  constexpr std::string_view kClustersSite = "options";
+  check(!o.fields.files.empty(), kClustersSite, "--files is missing, expected HDF5 files, as in --files 'run*.h5'");
   const bool one_input = !o.fields.inputs.empty() && split_names("inputs", o.fields.inputs).size() == 1;
   const bool two_targets = !o.fields.targets.empty() && split_names("targets", o.fields.targets).size() == 2;
-  check(one_input && two_targets, kSite,
+  check(one_input && two_targets, kClustersSite,
         "--inputs is '{}' and --targets is '{}', expected the name of positions, and those of energies and forces",
         o.fields.inputs, o.fields.targets);
-  check(o.fields.normalise == "none", kSite,
+  check(o.fields.normalise == "none", kClustersSite,
         "--normalise is {}, expected none: forces would be no derivatives of energies", o.fields.normalise);
-  check(o.fields.eval_fraction < 1 || o.purpose != data::Purpose::Train, kSite,
+  check(o.fields.eval_fraction < 1 || o.purpose != data::Purpose::Train, kClustersSite,
         "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", o.fields.eval_fraction);
-  check(o.fields.label.empty() && o.fields.classes == 0 && o.fields.symmetry == "none" && o.noise == 0, kSite,
+  check(o.fields.label.empty() && o.fields.classes == 0 && o.fields.symmetry == "none" && o.noise == 0, kClustersSite,
         "--label, --classes, --symmetry and --noise are for other data sets than clusters, expected none of them");
-  check(o.mean.empty() && !o.augment && o.resize == 0, kSite,
+  check(o.mean.empty() && !o.augment && o.resize == 0, kClustersSite,
         "--mean, --std, --augment and --resize are for other data sets than clusters, expected none of them");
 }
 

@@ -12,25 +12,25 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "ids";
+constexpr std::string_view kIdRowsSite = "ids";
 constexpr std::string_view kIds = "ids", kRawIds = "raw_ids";
 
 }  // namespace
 
 void IdRows::check() const {
-  lockstep::check(!sizes.empty() && names.size() == sizes.size(), kSite,
+  lockstep::check(!sizes.empty() && names.size() == sizes.size(), kIdRowsSite,
                   "{} sizes and {} names of fields, expected one each", sizes.size(), names.size());
   const std::int64_t least = mapping == IdMapping::Direct ? 1 : 2;
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   std::int64_t all = 0;
   for (std::size_t f = 0; f < sizes.size(); ++f) {
-    lockstep::check(sizes[f] >= least && sizes[f] <= kMost, kSite, "field '{}' has {} rows, expected {} to {}{}",
+    lockstep::check(sizes[f] >= least && sizes[f] <= kMost, kIdRowsSite, "field '{}' has {} rows, expected {} to {}{}",
                     names[f], sizes[f], least, kMost,
                     mapping == IdMapping::Direct ? "; --hash-ids N maps large ids to N rows" : "");
     all += sizes[f];
   }
-  lockstep::check(all <= kMost, kSite, "the {} fields have {} rows together, expected at most {}", sizes.size(), all,
-                  kMost);
+  lockstep::check(all <= kMost, kIdRowsSite, "the {} fields have {} rows together, expected at most {}", sizes.size(),
+                  all, kMost);
 }
 
 std::int64_t IdRows::rows() const { return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}); }
@@ -46,8 +46,8 @@ std::int64_t IdRows::row(std::size_t field, std::int64_t id, const std::function
   if (mapping == IdMapping::Hash) return hashed_row(id, field, sizes[field]);
   if (mapping == IdMapping::Vocabulary) return 0;
   if (id < 0 || id >= sizes[field]) [[unlikely]]
-    fail(kSite, "field '{}' of {}: the id is {}, expected 0 to {}; --hash-ids N takes any id", names[field], place(),
-         id == kMissingId ? "missing" : formatted("{}", id), sizes[field] - 1);
+    fail(kIdRowsSite, "field '{}' of {}: the id is {}, expected 0 to {}; --hash-ids N takes any id", names[field],
+         place(), id == kMissingId ? "missing" : formatted("{}", id), sizes[field] - 1);
   return id;
 }
 
@@ -55,9 +55,9 @@ MapIds::MapIds(IdRows rows) : rows_(std::move(rows)) { rows_.check(); }
 
 std::vector<data::Field> MapIds::fields(const std::vector<data::Field>& in) const {
   std::vector<data::Field> out = in;
-  data::Field& ids = out[data::find_field(kSite, in, kIds)];
+  data::Field& ids = out[data::find_field(kIdRowsSite, in, kIds)];
   const auto wanted = static_cast<std::int64_t>(rows_.sizes.size());
-  check(ids.dtype == DType::I64 && ids.shape == Shape{wanted}, kSite, "a sample's ids are {}{}, expected i64({})",
+  check(ids.dtype == DType::I64 && ids.shape == Shape{wanted}, kIdRowsSite, "a sample's ids are {}{}, expected i64({})",
         name_of(ids.dtype), ids.shape.str(), wanted);
   ids.dtype = DType::I32;
   if (rows_.mapping == IdMapping::Vocabulary) out.push_back({std::string(kRawIds), ids.shape, DType::I64});

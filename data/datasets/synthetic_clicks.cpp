@@ -12,7 +12,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "clicks";
+constexpr std::string_view kSyntheticClicksSite = "clicks";
 
 double unit(RandomStream& random) {  // [0, 1) with 53 bits
   const std::uint64_t high = random.next() >> 5, low = random.next() >> 6;
@@ -20,16 +20,19 @@ double unit(RandomStream& random) {  // [0, 1) with 53 bits
 }
 
 void check_options(const SyntheticClicksOptions& o) {
-  check(o.samples >= 1 && o.samples <= std::int64_t{1} << 40, kSite, "{} samples, expected 1 to 2^40", o.samples);
-  check(o.fields >= 1 && o.fields <= 1024 && o.dense >= 0 && o.dense <= 4096, kSite,
+  check(o.samples >= 1 && o.samples <= std::int64_t{1} << 40, kSyntheticClicksSite, "{} samples, expected 1 to 2^40",
+        o.samples);
+  check(o.fields >= 1 && o.fields <= 1024 && o.dense >= 0 && o.dense <= 4096, kSyntheticClicksSite,
         "{} fields of ids and {} dense numbers, expected 1 to 1024 and 0 to 4096", o.fields, o.dense);
-  check(o.ids >= 2 && o.ids <= std::int64_t{1} << 28, kSite, "{} ids of a field, expected 2 to 2^28", o.ids);
-  check(o.latent >= 0 && o.latent <= 256, kSite, "{} latent numbers of an id, expected 0 to 256", o.latent);
-  check(o.exponent >= 0 && o.exponent <= 10, kSite, "exponent {} of the ids' frequencies, expected 0 to 10",
-        o.exponent);
-  check(std::isfinite(o.bias) && o.linear >= 0 && o.linear <= 100 && o.pairs >= 0 && o.pairs <= 100, kSite,
-        "bias {} and deviations {} and {} of the score, expected a finite bias and 0 to 100", o.bias, o.linear,
-        o.pairs);
+  check(o.ids >= 2 && o.ids <= std::int64_t{1} << 28, kSyntheticClicksSite, "{} ids of a field, expected 2 to 2^28",
+        o.ids);
+  check(o.latent >= 0 && o.latent <= 256, kSyntheticClicksSite, "{} latent numbers of an id, expected 0 to 256",
+        o.latent);
+  check(o.exponent >= 0 && o.exponent <= 10, kSyntheticClicksSite,
+        "exponent {} of the ids' frequencies, expected 0 to 10", o.exponent);
+  check(std::isfinite(o.bias) && o.linear >= 0 && o.linear <= 100 && o.pairs >= 0 && o.pairs <= 100,
+        kSyntheticClicksSite, "bias {} and deviations {} and {} of the score, expected a finite bias and 0 to 100",
+        o.bias, o.linear, o.pairs);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kTextDatasetSite = "options";
 
 std::string read_text(const std::filesystem::path& path) {
   data::FileSource file(path);
@@ -84,7 +84,7 @@ std::shared_ptr<const TextTokens> open_tokens(const TextOptions& o, const data::
                                               std::string_view option, const std::string& files) {
   auto tokens = std::make_shared<TextTokens>(data::expand_files(split_names(option, files), wanted.dir),
                                              open_tokenizer(o.vocabulary));
-  check(TextDataset::samples(*tokens, o.context) >= 1, kSite,
+  check(TextDataset::samples(*tokens, o.context) >= 1, kTextDatasetSite,
         "--{} has {} tokens ({}), expected more than --context {}", option, tokens->size(),
         tokens->tokenizer().describe(), o.context);
   return tokens;
@@ -112,7 +112,7 @@ data::RunData open_text(const TextOptions& o, const data::DatasetOptions& wanted
   const std::int64_t samples = TextDataset::samples(*tokens, o.context);
   const auto held = static_cast<std::int64_t>(std::lround(o.eval_part * static_cast<double>(samples)));
   check(
-      held >= 1 && held < samples, kSite,
+      held >= 1 && held < samples, kTextDatasetSite,
       "--eval-part is {} of {} samples of --context {}, expected at least one sample each for training and evaluation",
       o.eval_part, samples, o.context);
   data.train = std::make_unique<TextDataset>(tokens, o.context, TextDataset::Part{0, samples - held});
@@ -125,9 +125,10 @@ data::RunData open_text(const TextOptions& o, const data::DatasetOptions& wanted
 data::DatasetEntry text_entry(const TextOptions& options) {
   const auto check_options = [&options](const data::DatasetOptions& o) {
     const bool needs_text = o.purpose == data::Purpose::Train || options.eval_text.empty();
-    check(!options.text.empty() || !needs_text, kSite, "--text is missing, expected files, as in --text 'books/*.txt'");
-    check(options.eval_part > 0 && options.eval_part < 1, kSite, "--eval-part is {}, expected above 0 and below 1",
-          options.eval_part);
+    check(!options.text.empty() || !needs_text, kTextDatasetSite,
+          "--text is missing, expected files, as in --text 'books/*.txt'");
+    check(options.eval_part > 0 && options.eval_part < 1, kTextDatasetSite,
+          "--eval-part is {}, expected above 0 and below 1", options.eval_part);
   };
   return {.name = "text",
           .description = "files of text: --text, and --vocabulary for byte pairs",

@@ -12,7 +12,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "token source";
+constexpr std::string_view kTokenSourceSite = "token source";
 
 double total(const TokenSource::State& state) {
   double sum = 0;
@@ -52,7 +52,7 @@ std::vector<double> stationary(const std::vector<TokenSource::State>& states) {
 }  // namespace
 
 TokenSource::TokenSource(std::vector<State> states) : states_(std::move(states)), positions_(states_.size()) {
-  check(!states_.empty(), kSite, "there are no states, expected at least one");
+  check(!states_.empty(), kTokenSourceSite, "there are no states, expected at least one");
   for (std::size_t s = 0; s < states_.size(); ++s) {
     check_state(s);
     add_positions(s);
@@ -63,13 +63,13 @@ TokenSource::TokenSource(std::vector<State> states) : states_(std::move(states))
 }
 
 void TokenSource::check_state(std::size_t state) const {
-  check(!states_[state].empty(), kSite, "state {} has no words, expected at least one", state);
+  check(!states_[state].empty(), kTokenSourceSite, "state {} has no words, expected at least one", state);
   for (const Word& word : states_[state]) {
-    check(!word.tokens.empty(), kSite, "state {} has an empty word, expected tokens", state);
-    check(std::isfinite(word.weight) && word.weight > 0, kSite, "state {} has a word of weight {}, expected above 0",
-          state, word.weight);
-    check(word.next < states_.size(), kSite, "a word of state {} leads to state {}, expected 0 to {}", state, word.next,
-          states_.size() - 1);
+    check(!word.tokens.empty(), kTokenSourceSite, "state {} has an empty word, expected tokens", state);
+    check(std::isfinite(word.weight) && word.weight > 0, kTokenSourceSite,
+          "state {} has a word of weight {}, expected above 0", state, word.weight);
+    check(word.next < states_.size(), kTokenSourceSite, "a word of state {} leads to state {}, expected 0 to {}", state,
+          word.next, states_.size() - 1);
   }
 }
 
@@ -87,8 +87,8 @@ void TokenSource::add_positions(std::size_t state) {
     double all = 0;
     std::map<std::int32_t, std::vector<const Word*>> by_token;
     for (const Word* word : part.words) {
-      check(word->tokens.size() > part.depth, kSite, "state {} has a word that begins another one, expected none",
-            state);
+      check(word->tokens.size() > part.depth, kTokenSourceSite,
+            "state {} has a word that begins another one, expected none", state);
       by_token[word->tokens[part.depth]].push_back(word);
       all += word->weight;
     }
@@ -127,7 +127,7 @@ double TokenSource::entropy_rate() const {
 }
 
 double TokenSource::entropy_from_start(std::int64_t count) const {
-  check(count >= 1, kSite, "the entropy of {} tokens, expected at least 1", count);
+  check(count >= 1, kTokenSourceSite, "the entropy of {} tokens, expected at least 1", count);
   std::vector<double> now(positions_.size(), 0), next;
   now[0] = 1;
   double sum = 0;

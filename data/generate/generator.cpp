@@ -12,24 +12,24 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kSite = "generate";
+constexpr std::string_view kGeneratorSite = "generate";
 constexpr std::int64_t kBlockBytes = std::int64_t{64} << 20;  // of the samples that are computed at once
 
 void check_options(const Generator& generator, const GenerateOptions& o) {
-  check(o.samples >= 1, kSite, "--samples is {}, expected at least 1", o.samples);
-  check(o.dtype == DType::F32 || o.dtype == DType::F64, kSite, "values of type {}, expected f32 or f64",
+  check(o.samples >= 1, kGeneratorSite, "--samples is {}, expected at least 1", o.samples);
+  check(o.dtype == DType::F32 || o.dtype == DType::F64, kGeneratorSite, "values of type {}, expected f32 or f64",
         name_of(o.dtype));
   std::error_code error;
-  check(!std::filesystem::exists(o.output, error), kSite, "--output {} exists, expected a new file; remove it first",
-        o.output.string());
+  check(!std::filesystem::exists(o.output, error), kGeneratorSite,
+        "--output {} exists, expected a new file; remove it first", o.output.string());
   const std::filesystem::path folder = o.output.has_parent_path() ? o.output.parent_path() : ".";
-  check(std::filesystem::is_directory(folder, error), kSite, "--output {}: there is no folder {}", o.output.string(),
-        folder.string());
+  check(std::filesystem::is_directory(folder, error), kGeneratorSite, "--output {}: there is no folder {}",
+        o.output.string(), folder.string());
   for (const data::Field& field : generator.fields()) {
     std::int64_t values = 0, bytes = 0;
     check(!__builtin_mul_overflow(field.shape.elements(), o.samples, &values) &&
               !__builtin_mul_overflow(values, std::int64_t{8}, &bytes),
-          kSite, "{} samples of '{}' {} have more bytes than memory has addresses", o.samples, field.name,
+          kGeneratorSite, "{} samples of '{}' {} have more bytes than memory has addresses", o.samples, field.name,
           field.shape.str());
   }
 }
@@ -41,7 +41,7 @@ void store(const data::Field& field, std::int64_t first, std::span<const double>
   T* const out = dataset.data() + first * elements;
   for (std::size_t i = 0; i < values.size(); ++i) {
     out[i] = static_cast<T>(values[i]);
-    check(std::isfinite(out[i]), kSite, "sample {} has {} in '{}', expected a finite {}",
+    check(std::isfinite(out[i]), kGeneratorSite, "sample {} has {} in '{}', expected a finite {}",
           first + static_cast<std::int64_t>(i) / elements, values[i], field.name, name_of(dtype_of<T>));
   }
 }

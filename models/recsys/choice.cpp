@@ -86,7 +86,7 @@ void add_data_options(train::Program& program, datasets::ClickSetOptions& data) 
 
 // How often each row of the item's first field occurs; the rows of other fields have 0.
 std::vector<std::int64_t> item_counts(const Choice& choice, const train::Session& session) {
-  const datasets::IdRows ids = datasets::ClickRecord::parse(session.data().record).ids;
+  const datasets::IdRows ids = datasets::ClickRecord::parse(session.data().prediction.record).ids;
   const auto field = static_cast<std::size_t>(choice.network.user_fields);
   if (field >= ids.sizes.size() || ids.mapping == datasets::IdMapping::Vocabulary) return {};
   std::vector<std::int64_t> counts(static_cast<std::size_t>(ids.rows()));
@@ -117,7 +117,7 @@ void Choice::check(const train::Options& options) const {
 
 // Sizes of the network and places of fields, as the record of the data has them.
 void Choice::take_sizes(const train::Session& session) {
-  const datasets::ClickRecord record = datasets::ClickRecord::parse(session.data().record);
+  const datasets::ClickRecord record = datasets::ClickRecord::parse(session.data().prediction.record);
   network.dense = std::ssize(record.dense);
   network.fields = std::ssize(record.ids.sizes);
   network.rows = record.ids.rows();

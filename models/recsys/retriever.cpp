@@ -13,14 +13,14 @@
 namespace lockstep::recsys {
 namespace {
 
-constexpr std::string_view kSite = "top-k";
+constexpr std::string_view kRetrieverSite = "top-k";
 constexpr std::int64_t kGroup = 256;  // items whose vectors are computed together
 
 using Items = std::map<std::vector<std::int64_t>, std::int64_t>;  // the first sample of each item
 
 // The items of this rank's part of the samples.
 Items items_of(const data::Dataset& set, const comm::Communicator& comm, std::int64_t first_field) {
-  const std::size_t ids = data::find_field(kSite, set.fields(), "ids");
+  const std::size_t ids = data::find_field(kRetrieverSite, set.fields(), "ids");
   std::vector<std::vector<std::byte>> memory;
   std::vector<std::byte*> out;
   for (const data::Field& field : set.fields()) out.push_back(memory.emplace_back(field.bytes()).data());
@@ -53,7 +53,7 @@ std::vector<std::int64_t> Retriever::find_samples(const train::Session& session)
   const comm::Communicator& comm = session.comm();
   const data::Dataset& set = session.data().predicted();
   const Items mine = comm::collectively(comm, [&] { return items_of(set, comm, first_field_); });
-  width_ = set.fields()[data::find_field(kSite, set.fields(), "ids")].shape.elements() - first_field_;
+  width_ = set.fields()[data::find_field(kRetrieverSite, set.fields(), "ids")].shape.elements() - first_field_;
   std::vector<std::int64_t> sent;
   for (const auto& [ids, sample] : mine) {
     sent.insert(sent.end(), ids.begin(), ids.end());
@@ -82,7 +82,8 @@ void Retriever::prepare(train::Session& session) {
   const auto items = std::ssize(samples);
   session.trainer().settle();
   comm::collectively(session.comm(), [&] {
-    check(k_ <= items, kSite, "--top-k is {}, expected at most {}, the number of items in the samples", k_, items);
+    check(k_ <= items, kRetrieverSite, "--top-k is {}, expected at most {}, the number of items in the samples", k_,
+          items);
     // The session owns the set, which outlives this call.
     const std::shared_ptr<const data::Dataset> whole(&session.data().predicted(), [](const data::Dataset*) {});
     const data::SubsetDataset set(whole, std::move(samples));

@@ -21,7 +21,7 @@
 namespace lockstep::models {
 namespace {
 
-constexpr std::string_view kSite = "options";
+constexpr std::string_view kFieldLossSite = "options";
 
 std::vector<double> parse_weights(const std::string& text) {
   std::vector<double> weights;
@@ -30,7 +30,7 @@ std::vector<double> parse_weights(const std::string& text) {
     const std::string word = text.substr(begin, end - begin);
     double value = 0;
     const auto [stop, code] = std::from_chars(word.data(), word.data() + word.size(), value);
-    check(code == std::errc() && stop == word.data() + word.size() && value >= 0 && value < 1e30, kSite,
+    check(code == std::errc() && stop == word.data() + word.size() && value >= 0 && value < 1e30, kFieldLossSite,
           "--class-weights has '{}', expected numbers of at least 0 with commas between them, or balanced", word);
     weights.push_back(value);
     begin = end + 1;
@@ -132,15 +132,15 @@ data::TargetKind target_kind(FieldLoss loss) {
 std::vector<double> class_weights(const std::string& text, FieldLoss loss, const data::RunData& data) {
   if (text.empty()) return {};
   const bool classes = loss == FieldLoss::CrossEntropy;
-  check(classes || loss == FieldLoss::Bce, kSite,
+  check(classes || loss == FieldLoss::Bce, kFieldLossSite,
         "--class-weights is '{}' with a loss that takes none, expected --loss cross-entropy, or bce for the weights of "
         "positive targets",
         text);
-  check(text != "balanced" || classes, kSite,
+  check(text != "balanced" || classes, kFieldLossSite,
         "--class-weights is balanced with --loss bce, expected a number for each channel of the target");
   std::vector<double> weights = text == "balanced" ? balanced(data.labels.counts) : parse_weights(text);
   const std::int64_t expected = classes ? data.classes() : data.shape_of("target")[0];
-  check(std::ssize(weights) == expected, kSite, "--class-weights has {} numbers, expected {}: one for each {}",
+  check(std::ssize(weights) == expected, kFieldLossSite, "--class-weights has {} numbers, expected {}: one for each {}",
         weights.size(), expected, classes ? "class" : "channel of the target");
   return weights;
 }

@@ -22,18 +22,18 @@ namespace {
 constexpr double kDeviation = 0.02;
 
 const GptConfig& checked(const GptConfig& c) {
-  constexpr std::string_view kSite = "gpt";
+  constexpr std::string_view kGptSite = "gpt";
   constexpr std::int64_t kMost = 1 << 24;
   const auto in_range = [](std::int64_t n) { return n >= 1 && n <= kMost; };
   check(in_range(c.vocabulary) && in_range(c.context) && in_range(c.layers) && in_range(c.heads) && in_range(c.width),
-        kSite, "vocabulary {}, context {}, {} layers, {} heads, width {}: expected 1 to {} of each", c.vocabulary,
+        kGptSite, "vocabulary {}, context {}, {} layers, {} heads, width {}: expected 1 to {} of each", c.vocabulary,
         c.context, c.layers, c.heads, c.width, kMost);
-  check(c.width % c.heads == 0, kSite, "{} heads do not divide the width {}", c.heads, c.width);
-  check(c.key_heads >= 0 && (c.key_heads == 0 || c.heads % c.key_heads == 0), kSite,
+  check(c.width % c.heads == 0, kGptSite, "{} heads do not divide the width {}", c.heads, c.width);
+  check(c.key_heads >= 0 && (c.key_heads == 0 || c.heads % c.key_heads == 0), kGptSite,
         "{} heads of keys do not divide {} heads", c.key_heads, c.heads);
-  check(c.hidden >= 0 && c.dropout >= 0 && c.dropout < 1, kSite,
+  check(c.hidden >= 0 && c.dropout >= 0 && c.dropout < 1, kGptSite,
         "{} features inside an MLP and dropout {}, expected at least 0, and a number in [0, 1)", c.hidden, c.dropout);
-  check(c.positions != GptPositions::Rotary || c.width / c.heads % 2 == 0, kSite,
+  check(c.positions != GptPositions::Rotary || c.width / c.heads % 2 == 0, kGptSite,
         "a head has {} elements, expected an even number for rotary positions", c.width / c.heads);
   return c;
 }
@@ -54,8 +54,10 @@ nn::LinearConfig linear_config(const GptConfig& c, std::int64_t in, std::int64_t
 // Of the layers whose results are added to the residual stream, 2 per block.
 double residual_deviation(const GptConfig& c) { return kDeviation / std::sqrt(2 * static_cast<double>(c.layers)); }
 
+}  // namespace
+
 // Layer or RMS norm over the width.
-class Norm : public nn::Module {
+class Gpt::Norm : public nn::Module {
  public:
   explicit Norm(const GptConfig& c)
       : centred_(c.norm == GptNorm::Layer),
@@ -74,7 +76,7 @@ class Norm : public nn::Module {
   Parameter* bias_;
 };
 
-class Attention : public nn::Module {
+class Gpt::Attention : public nn::Module {
  public:
   explicit Attention(const GptConfig& c)
       : c_(c),
@@ -121,7 +123,7 @@ class Attention : public nn::Module {
   nn::Child<nn::Linear> c_attn_, c_proj_;
 };
 
-class Mlp : public nn::Module {
+class Gpt::Mlp : public nn::Module {
  public:
   explicit Mlp(const GptConfig& c)
       : c_fc_(this, "c_fc", linear_config(c, c.width, hidden_of(c))),
@@ -131,8 +133,6 @@ class Mlp : public nn::Module {
  private:
   nn::Child<nn::Linear> c_fc_, c_proj_;
 };
-
-}  // namespace
 
 class Gpt::Block : public nn::Module {
  public:

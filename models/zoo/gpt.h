@@ -68,6 +68,9 @@ class Gpt final : public nn::Module {
   Value next_logits(Value tokens, const GptPast& past) const;
 
  private:
+  class Norm;
+  class Attention;
+  class Mlp;
   class Block;
   class Transformer;
   class Head;

@@ -12,7 +12,7 @@
 namespace lockstep::models {
 namespace {
 
-constexpr std::string_view kSite = "generate";
+constexpr std::string_view kGptSamplerSite = "generate";
 
 std::string cache_name(std::size_t i) { return formatted("{}{}", i % 2 == 0 ? "k" : "v", i / 2); }
 
@@ -29,11 +29,12 @@ Tensor indices(std::span<const std::int32_t> tokens, Shape shape) {
 }  // namespace
 
 std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& o, double uniform) {
-  check(o.temperature >= 0 && o.temperature <= 1e6 && o.top_k >= 0 && o.top_p > 0 && o.top_p <= 1, kSite,
+  check(o.temperature >= 0 && o.temperature <= 1e6 && o.top_k >= 0 && o.top_p > 0 && o.top_p <= 1, kGptSamplerSite,
         "temperature {}, top-k {}, top-p {}: expected 0 to 1e6, at least 0, above 0 and at most 1", o.temperature,
         o.top_k, o.top_p);
   for (std::size_t i = 0; i < logits.size(); ++i)
-    check(std::isfinite(logits[i]), kSite, "the logit of token {} is {}, expected a finite number", i, logits[i]);
+    check(std::isfinite(logits[i]), kGptSamplerSite, "the logit of token {} is {}, expected a finite number", i,
+          logits[i]);
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto logit = [&](std::int32_t token) { return static_cast<double>(logits[static_cast<std::size_t>(token)]); };
@@ -90,14 +91,14 @@ std::span<const float> GptSampler::read(std::span<const std::int32_t> tokens) {
 }
 
 std::span<const float> GptSampler::start(std::span<const std::int32_t> tokens) {
-  check(!tokens.empty(), kSite, "there are no tokens to start from, expected at least one");
+  check(!tokens.empty(), kGptSamplerSite, "there are no tokens to start from, expected at least one");
   const auto most = static_cast<std::size_t>(network_.config().context);
   tokens_.clear();
   return read(tokens.last(std::min(tokens.size(), most)));
 }
 
 std::span<const float> GptSampler::next(std::int32_t token) {
-  check(!tokens_.empty(), kSite, "next() is called before start()");
+  check(!tokens_.empty(), kGptSamplerSite, "next() is called before start()");
   const auto position = std::ssize(tokens_);
   if (position < network_.config().context) return read({&token, 1});
   std::vector<std::int32_t> half(tokens_.begin() + (position + 1) / 2, tokens_.end());
