@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kSamples = 5, kElements = 3;
+constexpr std::int64_t kPairs = 5, kPairElements = 3;
 
 struct Vectors {
   std::vector<double> user, item, log_q, weight{1, 0, 1, 0.5, 2};
@@ -18,22 +18,23 @@ struct Vectors {
 
   Vectors() {
     RandomStream random(8, 0);
-    for (std::int64_t i = 0; i < kSamples * kElements; ++i) {
+    for (std::int64_t i = 0; i < kPairs * kPairElements; ++i) {
       user.push_back(random.normal());
       item.push_back(random.normal());
     }
-    for (std::int64_t i = 0; i < kSamples; ++i) log_q.push_back(random.uniform(-3, -1));
+    for (std::int64_t i = 0; i < kPairs; ++i) log_q.push_back(random.uniform(-3, -1));
   }
 };
 
 double expected(const Vectors& v, bool with_ids, bool with_q, bool weighted) {
   double sum = 0, weights = 0;
-  for (std::size_t i = 0; i < kSamples; ++i) {
+  for (std::size_t i = 0; i < kPairs; ++i) {
     std::vector<double> scores;
     double own = 0;
-    for (std::size_t j = 0; j < kSamples; ++j) {
+    for (std::size_t j = 0; j < kPairs; ++j) {
       double score = 0;
-      for (std::size_t e = 0; e < kElements; ++e) score += v.user[i * kElements + e] * v.item[j * kElements + e];
+      for (std::size_t e = 0; e < kPairElements; ++e)
+        score += v.user[i * kPairElements + e] * v.item[j * kPairElements + e];
       score = score / 0.5 - (with_q ? v.log_q[j] : 0);
       if (i == j) own = score;
       if (i == j || !with_ids || v.ids[i] != v.ids[j]) scores.push_back(score);
@@ -59,12 +60,12 @@ TEST(InBatchSoftmax, IsTheOneOfPlainLoops) {
                                                    weighted ? LossWeights{.sample = in["weight"]} : LossWeights{})};
     };
     plan::CompiledModel model({}, function, {.dtype = DType::F64});
-    const Type vectors{Shape{kSamples, kElements}, DType::F64}, numbers{Shape{kSamples}, DType::F64};
+    const Type vectors{Shape{kPairs, kPairElements}, DType::F64}, numbers{Shape{kPairs}, DType::F64};
     plan::Plan& plan = model.plan(Mode::Eval, {{"user", vectors},
                                                {"item", vectors},
                                                {"log_q", numbers},
                                                {"weight", numbers},
-                                               {"ids", {Shape{kSamples}, DType::I32}}});
+                                               {"ids", {Shape{kPairs}, DType::I32}}});
     const auto fill = [&](const char* name, const auto& values) {
       if (void* to = plan.input(name)) std::memcpy(to, values.data(), values.size() * sizeof values[0]);
     };
@@ -74,7 +75,7 @@ TEST(InBatchSoftmax, IsTheOneOfPlainLoops) {
     fill("weight", v.weight);
     fill("ids", v.ids);
     if (auto* samples = static_cast<std::int64_t*>(plan.input(Graph::kSampleIds))) {
-      for (std::int64_t i = 0; i < kSamples; ++i) samples[i] = 100 - i;
+      for (std::int64_t i = 0; i < kPairs; ++i) samples[i] = 100 - i;
     }
     plan.run();
     EXPECT_NEAR(plan.loss(), expected(v, with_ids, with_q, weighted), 1e-12) << which;

@@ -18,7 +18,7 @@ using Ints = std::vector<std::int32_t>;
 
 constexpr const char* kSite = "blocks.0.attention";
 
-struct Setting {
+struct AttentionSetting {
   std::int64_t samples = 2, queries = 5, keys = 5, heads = 2, key_heads = 2, width = 3;
   bool packed = false;
   AttentionOptions options = {};
@@ -35,7 +35,7 @@ struct Setting {
 // One attention head of one sample, by plain loops on what the options say.
 class Head {
  public:
-  Head(const Setting& s, std::span<const Array> in, std::int64_t n, std::int64_t h)
+  Head(const AttentionSetting& s, std::span<const Array> in, std::int64_t n, std::int64_t h)
       : s_(s),
         in_(in),
         n_(n),
@@ -87,13 +87,13 @@ class Head {
     return in_[0].at(n_, at, first[which] + head, i);
   }
 
-  const Setting& s_;
+  const AttentionSetting& s_;
   std::span<const Array> in_;
   std::int64_t n_, h_;
   double slope_;
 };
 
-Array reference(const Setting& s, std::span<const Array> in) {
+Array reference(const AttentionSetting& s, std::span<const Array> in) {
   Array y(Shape{s.samples, s.queries, s.heads, s.width});
   for (std::int64_t n = 0; n < s.samples; ++n) {
     for (std::int64_t h = 0; h < s.heads; ++h) Head(s, in, n, h).write(y);
@@ -101,7 +101,7 @@ Array reference(const Setting& s, std::span<const Array> in) {
   return y;
 }
 
-Value trace(const Setting& s, std::span<const Value> v) {
+Value trace(const AttentionSetting& s, std::span<const Value> v) {
   AttentionOptions o = s.options;
   o.call_site = kSite;
   const auto count = static_cast<std::int64_t>(s.targets().size());
@@ -119,7 +119,7 @@ Value trace(const Setting& s, std::span<const Value> v) {
   return s.packed ? self_attention(v[0], s.heads, o) : attention(v[0], v[1], v[2], o);
 }
 
-Row row(std::string config, Setting s) {
+Row row(std::string config, AttentionSetting s) {
   const Shape keys{s.samples, s.keys, s.key_heads, s.width};
   std::vector<Operand> operands{{Shape{s.samples, s.queries, s.heads, s.width}, -2, 2}, {keys, -2, 2}, {keys}};
   if (s.packed) operands = {{Shape{s.samples, s.queries, s.heads + 2 * s.key_heads, s.width}, -2, 2}};
