@@ -57,8 +57,8 @@ void expect_zero_padding(const kernels::BatchNormView& v, std::vector<T> values)
   EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](T value) { return to_float(value) == 0; }));
 }
 
-struct Workspace {
-  explicit Workspace(const kernels::BatchNormView& v)
+struct NormWorkspace {
+  explicit NormWorkspace(const kernels::BatchNormView& v)
       : memory(static_cast<std::size_t>(kernels::native::batch_norm_workspace(v)) / 64 + 1) {}
   std::byte* data() { return reinterpret_cast<std::byte*>(memory.data()); }
   struct alignas(64) Line {
@@ -135,7 +135,7 @@ struct Layer {
   std::vector<T> y, dx, dresidual;
   std::vector<float> mean, inv_std, dgamma, dbeta;
   std::vector<double> sums;
-  Workspace workspace;
+  NormWorkspace workspace;
 };
 
 // A channel's f32 sums are rounded up to 34 times on the way to the double, each by 2^-24 of a partial sum.

@@ -115,7 +115,7 @@ TEST(AttentionModules, GenerateWithACacheWhatTheyComputeAtOnce) {
 }
 
 // A small model that has all of it: layer, gated layer and tied weights; returns the loss and the sum of a gradient.
-double loss_of(DType dtype, bool bf16) {
+double attention_loss(DType dtype, bool bf16) {
   struct Model : Module {
     Child<Embedding> words{this, "words", {.num_embeddings = 11, .embedding_dim = kFeatures}};
     Child<MultiheadAttention> attention{
@@ -153,9 +153,9 @@ double loss_of(DType dtype, bool bf16) {
 }
 
 TEST(AttentionModules, AgreeInAllPrecisions) {
-  const double wide = loss_of(DType::F64, false);
-  EXPECT_NEAR(loss_of(DType::F32, false), wide, 1e-5 * wide);
-  EXPECT_NEAR(loss_of(DType::F32, true), wide, 2e-2 * wide);
+  const double wide = attention_loss(DType::F64, false);
+  EXPECT_NEAR(attention_loss(DType::F32, false), wide, 1e-5 * wide);
+  EXPECT_NEAR(attention_loss(DType::F32, true), wide, 2e-2 * wide);
 }
 
 std::string error_of(const std::function<void()>& action) {
@@ -167,26 +167,26 @@ std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-Value input(Graph& graph, Shape shape, DType dtype = DType::F32) {
+Value new_input(Graph& graph, Shape shape, DType dtype = DType::F32) {
   return graph.input(Type{shape, dtype}.str(), {shape, dtype});
 }
 
 TEST(AttentionModules, NameWhatDoesNotFit) {
   Graph g(Mode::Train, DType::F32);
-  const Value q = input(g, {2, 5, 4, 3});
+  const Value q = new_input(g, {2, 5, 4, 3});
   EXPECT_EQ(error_of([&] {
-              attention(q, input(g, {2, 5, 3, 3}), input(g, {2, 5, 3, 3}));
+              attention(q, new_input(g, {2, 5, 3, 3}), new_input(g, {2, 5, 3, 3}));
             }),
             "[attention] (model): 4 heads of queries and 3 of keys, expected a multiple");
   EXPECT_EQ(
       error_of([&] {
-        attention(q, input(g, {2, 4, 4, 3}), input(g, {2, 4, 4, 3}), {.causal = true});
+        attention(q, new_input(g, {2, 4, 4, 3}), new_input(g, {2, 4, 4, 3}), {.causal = true});
       }),
       "[attention] (model): 5 queries and 4 keys, expected no fewer keys than queries, as positions count (causal, "
       "window, ALiBi, segments or offset)");
   EXPECT_EQ(error_of([&] { attention(q, q, q, {.dropout = 1}); }),
             "[attention] (model): dropout is 1, expected a number in [0, 1)");
-  EXPECT_EQ(error_of([&] { attention(q, q, q, {.lengths = input(g, {3}, DType::I32)}); }),
+  EXPECT_EQ(error_of([&] { attention(q, q, q, {.lengths = new_input(g, {3}, DType::I32)}); }),
             "[attention] (model): lengths are i32(3), expected i32(2)");
   EXPECT_EQ(error_of([&] { self_attention(q, 3); }),
             "[attention] (model): the input f32(2, 5, 4, 3) has 4 heads in all, 3 of them of queries; expected as many "
@@ -194,14 +194,14 @@ TEST(AttentionModules, NameWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] { rotary(q); }),
             "[rotary] (model): 3 elements of a head are turned, expected an even number from 2 to 3");
   EXPECT_EQ(error_of([&] {
-              write_rows(q, input(g, {2, 6, 4, 3}), input(g, {2}, DType::I32));
+              write_rows(q, new_input(g, {2, 6, 4, 3}), new_input(g, {2}, DType::I32));
             }),
             "[write_rows] (model): the value is f32(2, 5, 4, 3) and the rows f32(2, 6, 4, 3), expected at most 5 "
             "positions and else the same shape");
   EXPECT_EQ(error_of([&] { MultiheadAttention({.embed_dim = 10, .num_heads = 4}); }),
             "[attention] 10 features and 4 heads, expected heads that divide the features");
   EXPECT_EQ(error_of([&] {
-              MultiheadAttention({.embed_dim = 8, .num_heads = 4})(input(g, {2, 5, 9}));
+              MultiheadAttention({.embed_dim = 8, .num_heads = 4})(new_input(g, {2, 5, 9}));
             }),
             "[attention] (model): input is f32(2, 5, 9), expected (samples, steps, 8)");
   EXPECT_EQ(error_of([&] { gradient(gradient(attention(q, q, q), q), q); }),
