@@ -23,7 +23,7 @@ std::vector<T> values_in(const Dataset& set, std::int64_t index, std::string_vie
   return values;
 }
 
-std::string write_text(const TempDir& dir, const std::string& name, const std::string& text) {
+std::string write_clicks(const TempDir& dir, const std::string& name, const std::string& text) {
   return dir.write(name, Bytes(text.begin(), text.end())).string();
 }
 
@@ -88,7 +88,7 @@ TEST(ClickTables, ReadCriteosText) {
   for (int c = 2; c < 26; ++c) text += "\tff";
   text += "\n";
   ClickTableOptions options = criteo_options();
-  options.files = {write_text(dir, "a.txt", text + "0" + text.substr(1))};
+  options.files = {write_clicks(dir, "a.txt", text + "0" + text.substr(1))};
   const ClickTable set(options);
   EXPECT_EQ(set.size(), 2);
   EXPECT_EQ(set.fields(), (std::vector<Field>{
@@ -106,7 +106,7 @@ TEST(ClickTables, ReadCriteosText) {
   EXPECT_EQ(values_in<float>(set, 1, "label")[0], 0.0F);
   EXPECT_NE(set.locate(1).find("a.txt, line 2"), std::string::npos);
   const auto refused = [&](const std::string& wrong, const std::string& message) {
-    options.files = {write_text(dir, "wrong.txt", text + wrong)};
+    options.files = {write_clicks(dir, "wrong.txt", text + wrong)};
     expect_error([&] { ClickTable{options}; }, {message});
   };
   refused("1\t2\n", "line 2: 2 columns, expected 40");
@@ -120,13 +120,13 @@ TEST(ClickTables, ReadRatingsAndTexts) {
   const TempDir dir;
   ClickTableOptions options = ratings_options(4);
   options.files = {
-      write_text(dir, "r.csv", "userId,movieId,rating,timestamp\n7,31,2.5,1260759144\n7,\"1029\",4.0,1\n")};
+      write_clicks(dir, "r.csv", "userId,movieId,rating,timestamp\n7,31,2.5,1260759144\n7,\"1029\",4.0,1\n")};
   const ClickTable ratings(options);
   EXPECT_EQ(ratings.id_names(), (std::vector<std::string>{"userId", "movieId"}));
   EXPECT_EQ(values_in<std::int64_t>(ratings, 1, "ids"), (std::vector<std::int64_t>{7, 1029}));
   EXPECT_EQ(values_in<float>(ratings, 0, "label")[0], 0.0F);
   EXPECT_EQ(values_in<float>(ratings, 1, "label")[0], 1.0F);
-  const ClickTable texts({.files = {write_text(dir, "t.csv", "site,n,y\nwww.a.org,1,0.5\nNA,2,1\n")},
+  const ClickTable texts({.files = {write_clicks(dir, "t.csv", "site,n,y\nwww.a.org,1,0.5\nNA,2,1\n")},
                           .dense = {"n"},
                           .ids = {"site"},
                           .label = "y",
@@ -134,7 +134,7 @@ TEST(ClickTables, ReadRatingsAndTexts) {
   EXPECT_EQ(values_in<std::int64_t>(texts, 0, "ids")[0], static_cast<std::int64_t>(hash_name("www.a.org") >> 1));
   EXPECT_EQ(values_in<std::int64_t>(texts, 1, "ids")[0], kMissingId);
   expect_error(
-      [&] { ClickTable({.files = {write_text(dir, "n.csv", "site,y\n-5,1\n")}, .ids = {"site"}, .label = "y"}); },
+      [&] { ClickTable({.files = {write_clicks(dir, "n.csv", "site,y\n-5,1\n")}, .ids = {"site"}, .label = "y"}); },
       {"line 2, column 0 ('site'): the id is -5, expected a number from 0 on"});
 }
 

@@ -238,7 +238,7 @@ double between(const Line& line, double place) {
   return line[left] * (1 - share) + line[std::min(left + 1, line.size() - 1)] * share;
 }
 
-double half_pixel(const Line& line, std::int64_t i, std::int64_t out) {
+double linear_at(const Line& line, std::int64_t i, std::int64_t out) {
   const double step = static_cast<double>(line.size()) / static_cast<double>(out);
   return between(line, (static_cast<double>(i) + 0.5) * step - 0.5);
 }
@@ -259,7 +259,7 @@ double window_mean(const Line& line, std::int64_t i, std::int64_t out) {
 
 Row upsample_row(std::string config, Shape x, std::vector<std::int64_t> size, Interpolation mode, bool align = false) {
   const UpsampleOptions options{.size = size, .mode = mode, .align_corners = align};
-  const auto along = mode == Interpolation::Nearest ? nearest : align ? aligned : half_pixel;
+  const auto along = mode == Interpolation::Nearest ? nearest : align ? aligned : linear_at;
   return {.op = "resample",
           .config = std::move(config),
           .operands = {{std::move(x)}},
