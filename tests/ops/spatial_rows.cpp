@@ -227,7 +227,7 @@ Array along_axes(Array x, const std::vector<std::int64_t>& size,
   return x;
 }
 
-double nearest(const Line& line, std::int64_t i, std::int64_t out) {
+double nearest_at(const Line& line, std::int64_t i, std::int64_t out) {
   return line[static_cast<std::size_t>(i * static_cast<std::int64_t>(line.size()) / out)];
 }
 
@@ -243,7 +243,7 @@ double linear_at(const Line& line, std::int64_t i, std::int64_t out) {
   return between(line, (static_cast<double>(i) + 0.5) * step - 0.5);
 }
 
-double aligned(const Line& line, std::int64_t i, std::int64_t out) {
+double aligned_at(const Line& line, std::int64_t i, std::int64_t out) {
   if (out == 1) return line[0];
   return between(line, static_cast<double>(i) * static_cast<double>(line.size() - 1) / static_cast<double>(out - 1));
 }
@@ -259,7 +259,7 @@ double window_mean(const Line& line, std::int64_t i, std::int64_t out) {
 
 Row upsample_row(std::string config, Shape x, std::vector<std::int64_t> size, Interpolation mode, bool align = false) {
   const UpsampleOptions options{.size = size, .mode = mode, .align_corners = align};
-  const auto along = mode == Interpolation::Nearest ? nearest : align ? aligned : linear_at;
+  const auto along = mode == Interpolation::Nearest ? nearest_at : align ? aligned_at : linear_at;
   return {.op = "resample",
           .config = std::move(config),
           .operands = {{std::move(x)}},
