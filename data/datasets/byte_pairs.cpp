@@ -10,7 +10,9 @@
 namespace lockstep::datasets {
 
 BytePairs::BytePairs(BytePairVocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {
-  const auto& [source, tokens, end, merges] = vocabulary_;
+  const std::string& source = vocabulary_.source;
+  const auto& tokens = vocabulary_.tokens;
+  const auto& merges = vocabulary_.merges;
   std::unordered_map<std::string, std::int32_t> ids;
   for (std::size_t i = 0; i < tokens.size(); ++i) ids.emplace(tokens[i], static_cast<std::int32_t>(i));
   const auto id = [&](const std::string& token, std::size_t merge) {

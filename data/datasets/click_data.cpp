@@ -110,7 +110,7 @@ void check_same_fields(const ClickRecord& trained, const ClickRecord& now) {
 void prepare_clicks(RunData& data, const DatasetOptions& o, const comm::Communicator* comm,
                     const ClickSetOptions& set) {
   ClickRecord record = together(comm, [&] {
-    const ClickRecord now = ClickRecord::parse(data.prediction.record);
+    ClickRecord now = ClickRecord::parse(data.prediction.record);
     if (!is_known(o)) return now;
     ClickRecord trained = ClickRecord::parse(*o.record);
     check_same_fields(trained, now);

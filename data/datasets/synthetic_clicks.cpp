@@ -60,7 +60,7 @@ SyntheticClicks::SyntheticClicks(SyntheticClicksOptions options) : options_(opti
   RandomStream random(mix(o.seed, hash_name("clicks slopes")), 0);
   for (std::int64_t d = 0; d < o.dense; ++d) slopes_.push_back(o.linear * random.normal());
   // The sum over fields (fields - 1) / 2 pairs of `latent` products of normal numbers has this deviation.
-  const double products = static_cast<double>(o.fields * (o.fields - 1) / 2 * o.latent);
+  const double products = static_cast<double>(o.fields * (o.fields - 1) * o.latent) / 2;
   pair_scale_ = products > 0 ? std::sqrt(o.pairs / std::sqrt(products)) : 0;
 }
 

@@ -114,7 +114,7 @@ Value Vit::operator()(Value images) const {
 
 namespace {
 
-ModelEntry entry(std::string name, std::string description, VitConfig config) {
+ModelEntry entry(std::string name, std::string description, const VitConfig& config) {
   return {.name = std::move(name),
           .description = std::move(description),
           .image = config.image,

@@ -28,7 +28,7 @@ std::int64_t in_rows(const MultiheadAttentionConfig& c) {
   return c.embed_dim + 2 * c.key_heads * (c.embed_dim / c.num_heads);
 }
 
-Initializer or_else(const Initializer& given, Initializer standard) { return given ? given : std::move(standard); }
+Initializer or_else(const Initializer& given, const Initializer& standard) { return given ? given : standard; }
 
 }  // namespace
 

@@ -30,7 +30,7 @@ class TableStore {
     std::int64_t width(int part) const {
       return part >= 0 && states[static_cast<std::size_t>(part)].one_per_row ? 1 : table().width;
     }
-    T* data(int part) const { return memory[static_cast<std::size_t>(part + 1)]; }
+    T* data(int part) const { return memory[static_cast<std::size_t>(std::int64_t{part} + 1)]; }
   };
   // Allocates and writes initial values and states. `memory` outlives this.
   TableStore(NodeMemory& memory, RowOwners owners, const std::vector<NamedTable>& tables,
