@@ -1,6 +1,8 @@
 // Rows of heads into the lanes of attention and back, for table.cpp: registers are transposed in squares.
 #pragma once
 
+#include <utility>
+
 #include "lockstep/kernels/native/levels/lanes.h"
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
@@ -8,26 +10,28 @@ namespace {
 
 constexpr int kPanelRegisters = kPanel / kNative;
 
-// Which elements of two registers, the second's counted from kNative on, a step of the transposition takes: squares of
-// `Width` are exchanged.
+// Which element of two registers, the second's counted from kNative on, lane l of the result of a step of the
+// transposition is: squares of `Width` are exchanged.
 template <int Width, bool Second>
-LOCKSTEP_INLINE constexpr NativeU32 exchanged() {
-  NativeU32 index{};
-  for (int l = 0; l < kNative; ++l) {
-    const int from = Second ? (l & Width ? kNative + l : l + Width) : (l & Width ? kNative + l - Width : l);
-    index[l] = static_cast<std::uint32_t>(from);
-  }
-  return index;
+constexpr int exchanged_lane(int l) {
+  if (Second) return (l & Width) != 0 ? kNative + l : l + Width;
+  return (l & Width) != 0 ? kNative + l - Width : l;
+}
+
+template <int Width, bool Second, int... Lanes>
+LOCKSTEP_INLINE NativeF32 exchanged(NativeF32 a, NativeF32 b, std::integer_sequence<int, Lanes...>) {
+  return __builtin_shufflevector(a, b, exchanged_lane<Width, Second>(Lanes)...);
 }
 
 template <int Width>
 LOCKSTEP_INLINE void exchange(NativeF32* rows) {
+  constexpr std::make_integer_sequence<int, kNative> kLaneNumbers;
 #pragma GCC unroll 16
   for (int i = 0; i < kNative; ++i) {
     if (i & Width) continue;
     const NativeF32 a = rows[i], b = rows[i + Width];
-    rows[i] = __builtin_shuffle(a, b, exchanged<Width, false>());
-    rows[i + Width] = __builtin_shuffle(a, b, exchanged<Width, true>());
+    rows[i] = exchanged<Width, false>(a, b, kLaneNumbers);
+    rows[i + Width] = exchanged<Width, true>(a, b, kLaneNumbers);
   }
 }
 
