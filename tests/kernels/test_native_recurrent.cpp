@@ -78,31 +78,31 @@ struct Step {
   Rows<T> gate_values, kept, y, after, next_c;                          // of the step forward
   Rows<T> dh, dc, own_sums, by_product, by_hidden, previous, dh_alone;  // and backward
 
-  Step(std::int64_t rows_, std::int64_t hidden_, bool lstm_)
-      : rows(rows_),
-        hidden(hidden_),
-        gates(lstm_ ? 4 : 3),
-        sums(gates * hidden_),
-        panels(whole(hidden_, 2 * kLanes)),
-        lstm(lstm_),
-        weights(hidden_, gates),
+  Step(std::int64_t row_count, std::int64_t hidden_size, bool is_lstm)
+      : rows(row_count),
+        hidden(hidden_size),
+        gates(is_lstm ? 4 : 3),
+        sums(gates * hidden_size),
+        panels(whole(hidden_size, 2 * kLanes)),
+        lstm(is_lstm),
+        weights(hidden_size, gates),
         bias(generic::random_values<T>(sums, 2)),
-        product(rows_, sums, 3),
-        before(rows_, panels, 4),
-        c(rows_, panels, 5),
-        dy(rows_, hidden_, 6),
-        after_gradient(rows_, sums, 7),
-        gate_values(rows_, sums),
-        kept(rows_, hidden_),
-        y(rows_, hidden_),
-        after(rows_, panels),
+        product(row_count, sums, 3),
+        before(row_count, panels, 4),
+        c(row_count, panels, 5),
+        dy(row_count, hidden_size, 6),
+        after_gradient(row_count, sums, 7),
+        gate_values(row_count, sums),
+        kept(row_count, hidden_size),
+        y(row_count, hidden_size),
+        after(row_count, panels),
         next_c(c),
-        dh(rows_, panels, 8),
-        dc(rows_, panels, 9),
-        own_sums(rows_, sums),
-        by_product(rows_, sums),
-        by_hidden(rows_, sums),
-        previous(rows_, hidden_),
+        dh(row_count, panels, 8),
+        dc(row_count, panels, 9),
+        own_sums(row_count, sums),
+        by_product(row_count, sums),
+        by_hidden(row_count, sums),
+        previous(row_count, hidden_size),
         dh_alone(dh) {}
 
   void run(const kernels::NativeKernels& kernels) {
@@ -118,7 +118,7 @@ struct Step {
                                      .own_before = before,
                                      .own_after = after,
                                      .own_c = next_c});
-    const auto gradient = lstm ? table.lstm_gradient : table.gru_gradient;
+    const auto gradient = lstm ? table.is_lstmgradient : table.gru_gradient;
     const auto as_const = [](const Rows<T>& r) { return static_cast<Strided<const T>>(r); };
     gradient({.rows = rows,
               .hidden = hidden,

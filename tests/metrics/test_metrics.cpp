@@ -163,7 +163,9 @@ TEST_F(MetricsTest, ErrorsInUnitsAreThoseOfRestoredValues) {
     }
     return std::pair(std::string(), 0.0);
   };
-  for (const auto& [units, axis] : {std::pair(affine, 1), std::pair(logs, 1), std::pair(last, 2)}) {
+  for (const auto& pair : {std::pair(affine, 1), std::pair(logs, 1), std::pair(last, 2)}) {
+    const std::vector<TargetUnits>& units = pair.first;
+    const int axis = pair.second;
     Runner runner([&](const plan::Inputs& in) {
       return plan::Traced{.metrics = errors_in_units(in["p"], in["t"], units, axis)};
     });
