@@ -118,7 +118,7 @@ struct Step {
                                      .own_before = before,
                                      .own_after = after,
                                      .own_c = next_c});
-    const auto gradient = lstm ? table.is_lstmgradient : table.gru_gradient;
+    const auto gradient = lstm ? table.lstm_gradient : table.gru_gradient;
     const auto as_const = [](const Rows<T>& r) { return static_cast<Strided<const T>>(r); };
     gradient({.rows = rows,
               .hidden = hidden,
