@@ -170,7 +170,7 @@ void attention_dots(std::int64_t rows, const float* a, const float* b, float* y)
   });
 }
 
-constexpr AttentionTable attention_table{.bias = attention_bias,
+constexpr AttentionTable kAttentionTable{.bias = attention_bias,
                                          .softmax = attention_softmax,
                                          .weights = attention_weights,
                                          .drop = attention_drop,

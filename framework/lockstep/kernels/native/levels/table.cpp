@@ -37,7 +37,7 @@ const NativeKernels kernels{
     .recurrent_f32 = Recurrent<float>::table,
     .recurrent_f64 = Recurrent<double>::table,
     .product_f32 = {.add = packed_product<true>, .set = packed_product<false>},
-    .attention = attention_table,
+    .attention = kAttentionTable,
     .attention_f32 = AttentionCopies<float>::table,
     .attention_bf16 = AttentionCopies<Bf16>::table,
     .vocabulary = {.scan = vocabulary_scan, .slopes = vocabulary_slopes, .copy = vocabulary_copy},
