@@ -5,10 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "bench/timing.h"
 #include "lockstep/host/process_settings.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/kernels/peaks.h"
@@ -51,22 +51,6 @@ constexpr Heads kHeads[] = {{"gpt 8 x 256", 8, 256, 6, 64, true},
                             {"long 1 x 2048", 1, 2048, 12, 64, true}};
 constexpr Words kWords[] = {{"bytes", 2048, 384, 256}, {"bpe", 2048, 384, 8192}};
 
-// The median of at least five runs after one that warms caches up, in seconds.
-template <class Run>
-double time(double seconds, const Run& run) {
-  using Clock = std::chrono::steady_clock;
-  run();
-  std::vector<double> times;
-  const auto began = Clock::now();
-  while (times.size() < 5 || std::chrono::duration<double>(Clock::now() - began).count() < seconds) {
-    const auto start = Clock::now();
-    run();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  std::ranges::sort(times);
-  return times[times.size() / 2];
-}
-
 // The heads of part `which` of qkv (N, T, 3 H, D) as (N, H, T, D).
 Value heads_of(Value qkv, const Heads& h, std::int64_t which) {
   return permute(slice(qkv, 2, which * h.heads, h.heads), {0, 2, 1, 3});
@@ -107,7 +91,7 @@ Times time_plans(std::vector<Parameter>& parameters, const std::map<std::string,
     if (auto* label = static_cast<std::int32_t*>(plan.input("label"))) {
       for (std::int64_t i = 0; i < inputs.at("label").shape[0]; ++i) label[i] = static_cast<std::int32_t>(i % 251);
     }
-    return time(o.seconds, [&] { plan.run(); });
+    return time(o.seconds, [&] { plan.run(); }).median;
   };
   const double both = time_mode(Mode::Train);  // first, as parameters then get memory for their gradients
   return {time_mode(Mode::Eval), both};

@@ -5,10 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "bench/timing.h"
 #include "lockstep/core/tensor.h"
 #include "lockstep/host/process_settings.h"
 #include "lockstep/host/threads.h"
@@ -49,10 +49,6 @@ struct Layer {
     for (const Type& t : request.inputs) text += (text.empty() ? "" : " ") + t.str();
     return text + " -> " + request.outputs[0].str();
   }
-};
-
-struct Timing {
-  double median, min;
 };
 
 std::int64_t usual_batch(const std::string& model) {
@@ -119,22 +115,6 @@ AlignedBuffer make_buffer(const Type& type, const Layout& layout) {
     Reorder(type.shape, DType::F32, {}, type.dtype, layout)(values.raw(), memory.get());
   }
   return memory;
-}
-
-// At least five runs after one that warms caches up.
-template <class Run>
-Timing time(double seconds, const Run& run) {
-  using Clock = std::chrono::steady_clock;
-  run();
-  std::vector<double> times;
-  const auto began = Clock::now();
-  while (times.size() < 5 || std::chrono::duration<double>(Clock::now() - began).count() < seconds) {
-    const auto start = Clock::now();
-    run();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  std::ranges::sort(times);
-  return {times[times.size() / 2], times.front()};
 }
 
 struct Measured {

@@ -44,7 +44,8 @@ Json read_json(const fs::path& path) {
   }
 }
 
-// GPT-2 writes bytes as visible characters: those that are visible as themselves, the others as U+0100 and on.
+// GPT-2 writes bytes as visible characters: a visible byte as itself, any other byte as a
+// character from U+0100 on.
 std::array<std::uint32_t, 256> characters_of_bytes() {
   std::array<std::uint32_t, 256> characters{};
   std::uint32_t next = 256;

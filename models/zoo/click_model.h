@@ -37,7 +37,7 @@ struct ClickModelConfig {
   // deep part, or of each tower. Empty: the model's default.
   std::vector<std::int64_t> bottom{}, top{};
   double dropout = 0;  // in [0, 1): behind the hidden layers of `top`
-  // Two towers: the fields below this number are the user's, the others the item's.
+  // Two towers: the fields below this number belong to the user, the other fields to the item.
   std::int64_t user_fields = 1;
   double temperature = 0.1;
   std::vector<std::int64_t> item_counts{};  // by row: how often the items occur in training; empty: not counted

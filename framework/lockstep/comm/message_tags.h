@@ -9,6 +9,6 @@ namespace lockstep::comm {
 
 inline constexpr int kReservoirTag = 71;                      // samples of reservoirs, to and from rank 0
 inline constexpr int kRankedPairsTag = 77;                    // scores of a metric of pairs, to rank 0
-inline constexpr int kOwnedPartsTag = Communicator::kMaxTag;  // states and weights that one rank of the job updates
+inline constexpr int kOwnedPartsTag = Communicator::kMaxTag;  // states and weights that a single rank updates
 
 }  // namespace lockstep::comm

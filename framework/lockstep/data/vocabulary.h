@@ -1,5 +1,5 @@
-// Gives rows of a table to ids that nobody listed before: ids get rows in training, as they are seen, and lose them
-// when they are not seen any more. Fields of ids have vocabularies of their own, of one size. Row 0 stands for missing
+// Gives rows of a table to ids without a list of the ids: an id gets a row in training, when it is seen, and loses the
+// row when it is not seen any more. Fields of ids have vocabularies of their own, of one size. Row 0 stands for missing
 // and unknown ids.
 //
 // All ranks have the same vocabulary and take the same sightings of a step in the same order, by position in the global

@@ -94,18 +94,21 @@ IndexSource count_source(const KernelRequest& r, std::size_t input, std::int64_t
   return source_of(r, input, capacity + 1, formatted("a bag has {} entries", capacity));
 }
 
-std::optional<KernelOffer> bag_kernel(const KernelRequest& r, std::span<const Layout>) {
-  const auto& op = r.as<BagOp>();
+// A kernel of the op O whose input number `x` has the values (N, K, E), in front of the ids or counts. `run` gets the
+// geometry, the arguments, the ids or counts, and a number of the type of the values.
+template <class O, class Run>
+KernelOffer bag_offer(const KernelRequest& r, std::size_t x, const Run& run) {
+  const auto& op = r.as<O>();
   KernelOffer offer = plain_offer(r);
-  offer.build = [g = bag_geometry(r.inputs[0].shape, op.mode(), op.padding()), use = Integers(r, 1), dtype = r.dtype(),
-                 source = count_source(r, 1, r.inputs[0].shape[1])] {
+  const Shape& values = r.inputs[x].shape;
+  offer.build = [g = bag_geometry(values, op.mode(), op.padding()), use = Integers(r, x + 1), dtype = r.dtype(),
+                 source = count_source(r, x + 1, values[1]), run] {
     return build_typed(dtype, [&](auto tag) {
-      using T = decltype(tag);
       return make_kernel(
-          [g, use, source](const Arguments& a) {
+          [g, use, source, run, tag](const Arguments& a) {
             const std::span<const std::int64_t> used = use.read(a);
             if (!g.padding) check_indices(source, used.data());
-            join_bags(g, a.in<T>(0), used.data(), a.out<T>(0));
+            run(g, a, used.data(), tag);
           },
           use.scratch_bytes());
     });
@@ -113,23 +116,19 @@ std::optional<KernelOffer> bag_kernel(const KernelRequest& r, std::span<const La
   return offer;
 }
 
+std::optional<KernelOffer> bag_kernel(const KernelRequest& r, std::span<const Layout>) {
+  return bag_offer<BagOp>(r, 0, [](const BagGeometry& g, const Arguments& a, const std::int64_t* used, auto tag) {
+    using T = decltype(tag);
+    join_bags(g, a.in<T>(0), used, a.out<T>(0));
+  });
+}
+
 std::optional<KernelOffer> bag_gradient_kernel(const KernelRequest& r, std::span<const Layout>) {
-  const auto& op = r.as<BagGradientOp>();
-  KernelOffer offer = plain_offer(r);
-  offer.build = [g = bag_geometry(r.inputs[1].shape, op.mode(), op.padding()), use = Integers(r, 2), dtype = r.dtype(),
-                 source = count_source(r, 2, r.inputs[1].shape[1])] {
-    return build_typed(dtype, [&](auto tag) {
-      using T = decltype(tag);
-      return make_kernel(
-          [g, use, source](const Arguments& a) {
-            const std::span<const std::int64_t> used = use.read(a);
-            if (!g.padding) check_indices(source, used.data());
-            spread_bags(g, a.in<T>(0), a.in<T>(1), used.data(), a.out<T>(0));
-          },
-          use.scratch_bytes());
-    });
-  };
-  return offer;
+  return bag_offer<BagGradientOp>(r, 1,
+                                  [](const BagGeometry& g, const Arguments& a, const std::int64_t* used, auto tag) {
+                                    using T = decltype(tag);
+                                    spread_bags(g, a.in<T>(0), a.in<T>(1), used, a.out<T>(0));
+                                  });
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ struct QueryPanel {
 
   std::int64_t n, h, first, rows, position;
   float slope;
-  Range keys, all;  // the keys that one of the queries sees, and that all of them see
+  Range keys, all;  // keys: at least one query sees the key; all: every query does
   const std::int32_t* segments;
   std::int32_t of_queries[kPanel] = {};
 };

@@ -9,7 +9,7 @@ namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
 // The hidden features of one register, from `at` on. The row has only the first `count` of them unless kWhole is set;
-// the others are 0 and are not touched in memory.
+// the features behind them are 0, and their memory is not touched.
 template <class T, bool kWhole>
 struct Features {
   using V = typename NativeOf<T>::Type;
