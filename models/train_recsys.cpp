@@ -1,7 +1,9 @@
 // Trains a recommender on clicks or ratings: dense numbers and ids of users, items and contexts in, a probability out.
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "lockstep/nn/embedding.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/callbacks/grow_vocabulary.h"
 #include "lockstep/train/run/program.h"
@@ -18,7 +20,8 @@ int main(int argc, char** argv) {
                           .epochs = 3,
                           .batch_size = 256,
                           .optimizer = {.rule = optim::Rule::Adam},
-                          .rate = {.peak = 1e-3}},
+                          .rate = {.peak = 1e-3},
+                          .trainer = {.tables = {.rules = {.all = {.rule = optim::RowRule::Adam}}}}},
                          catalogue);
   choice.add_options(program);
   train::GrowVocabulary* vocabulary = nullptr;  // the session's; null: ids need none
@@ -34,8 +37,16 @@ int main(int argc, char** argv) {
     const auto network = choice.build(session);
     if (choice.data.vocabulary > 0)
       vocabulary = &session.add<train::GrowVocabulary>(
-          choice.vocabulary, recsys::kVocabulary, session.comm(),
-          [&session]() -> plan::ParameterStore& { return session.trainer().model().parameters(); });
+          train::GrowVocabulary::Setup{
+              .options = choice.vocabulary,
+              .buffer = recsys::kVocabulary,
+              .store = [&]() -> plan::ParameterStore& { return session.trainer().model().parameters(); },
+              .reset =
+                  [&](std::span<const std::int64_t> rows) {
+                    for (const NamedTable& named : nn::named_tables(*network))
+                      session.trainer().reset_rows(*named.table, rows);
+                  }},
+          session.comm());
     train::Trainer& trainer =
         session.build(*network, [&](const plan::Inputs& in) { return models::click_task(*network, in, choice.task); });
     if (retriever) retriever->prepare(session);

@@ -137,6 +137,7 @@ std::unique_ptr<models::ClickModel> Choice::build(const train::Session& session)
   comm::collectively(session.comm(), [&] { take_sizes(session); });
   if (task.loss == models::ClickLoss::InBatch) network.item_counts = item_counts(*this, session);
   task.vectors = top_k > 0;
+  network.sparse = true;
   return comm::collectively(session.comm(), [&] {
     auto made = models::build_click_model(model, network);
     if (data.vocabulary > 0) made->add_state(kVocabulary, data::Vocabulary::state_size(vocabulary));

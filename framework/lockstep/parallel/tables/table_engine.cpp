@@ -102,6 +102,15 @@ class TypedTableEngine final : public TableEngine {
     settle();
     write_rows(store_, tensor, rows, values);
   }
+  void reset(const Table& table, std::span<const std::int64_t> rows) override {
+    settle();
+    const auto& stored = store_[store_.find(table)];
+    std::vector<double> scratch(static_cast<std::size_t>(table.width));
+    for (const std::int64_t row : rows) {
+      if (store_.owns(row)) store_.reset(stored, row, scratch);
+    }
+    comm_.barrier();  // other ranks of the node read these rows
+  }
   void settle() override {
     const std::uint64_t last = phase_ == Phase::Updated ? step_ : step_ - 1;  // the last step that is updated here
     for (Backoff wait; !updated_.all_reached(last); wait.pause()) waiting_();

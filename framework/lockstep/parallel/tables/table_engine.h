@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,8 @@ class TableEngine : public TableAccess, public FurtherGradients {
   virtual Tensor read(const TableTensor& tensor, Range rows, bool wanted) = 0;
   // Replaces rows [range) by `values`, equal on all ranks; values may be read after settle().
   virtual void write(const TableTensor& tensor, Range rows, const Tensor& values) = 0;
+  // Gives rows their first values and states again, as in a new run; the list is the same on all ranks.
+  virtual void reset(const Table& table, std::span<const std::int64_t> rows) = 0;
   virtual void settle() = 0;                 // waits until the values of all rows may be read
   virtual std::size_t bytes() const = 0;     // of this rank's or this node's tables
   virtual std::string describe() const = 0;  // for the log

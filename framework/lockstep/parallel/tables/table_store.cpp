@@ -9,14 +9,14 @@ namespace lockstep::parallel {
 template <class T>
 TableStore<T>::TableStore(NodeMemory& memory, RowOwners owners, const std::vector<NamedTable>& tables,
                           const optim::TableRules& rules, std::uint64_t seed)
-    : owners_(std::move(owners)), deal_(owners_.deal()) {
+    : seed_(seed), owners_(std::move(owners)), deal_(owners_.deal()) {
   for (const NamedTable& named : tables) {
     const optim::RowRuleOptions& rule = rules.of(named.name);
     tables_.push_back({.named = named, .rule = rule, .states = optim::row_states(rule)});
   }
   for (Stored& stored : tables_) {
     allocate(memory, stored);
-    fill(stored, seed);
+    fill(stored);
   }
   memory.fence();  // each rank has written its own rows
 }
@@ -34,17 +34,19 @@ void TableStore<T>::allocate(NodeMemory& memory, Stored& stored) {
 }
 
 template <class T>
-void TableStore<T>::fill(const Stored& stored, std::uint64_t seed) const {
-  std::vector<double> values(static_cast<std::size_t>(stored.table().width));
+void TableStore<T>::fill(const Stored& stored) const {
+  std::vector<double> scratch(static_cast<std::size_t>(stored.table().width));
   const std::int64_t rows = deal_.rows_below(owners_.me, stored.table().rows);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const std::int64_t number = deal_.row(owners_.me, i);
-    initial_row(stored.table(), stored.named.name, seed, number, values);
-    std::ranges::transform(values, row(stored, number), [](double v) { return static_cast<T>(v); });
-    for (int part = 0; part < static_cast<int>(stored.states.size()); ++part) {
-      const double initial = stored.states[static_cast<std::size_t>(part)].initial;
-      if (initial != 0) std::fill_n(row(stored, number, part), stored.width(part), static_cast<T>(initial));
-    }
+  for (std::int64_t i = 0; i < rows; ++i) reset(stored, deal_.row(owners_.me, i), scratch);
+}
+
+template <class T>
+void TableStore<T>::reset(const Stored& stored, std::int64_t number, std::span<double> scratch) const {
+  initial_row(stored.table(), stored.named.name, seed_, number, scratch);
+  std::ranges::transform(scratch, row(stored, number), [](double v) { return static_cast<T>(v); });
+  for (int part = 0; part < static_cast<int>(stored.states.size()); ++part) {
+    const double initial = stored.states[static_cast<std::size_t>(part)].initial;
+    std::fill_n(row(stored, number, part), stored.width(part), static_cast<T>(initial));
   }
 }
 

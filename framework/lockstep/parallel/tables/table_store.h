@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class TableStore {
   std::size_t count() const { return tables_.size(); }
   const Stored& operator[](std::size_t t) const { return tables_[t]; }
   std::size_t find(const Table& table) const;  // throws Error for a table of another model
+  // Writes the first values and states of a row that this rank owns; `scratch` has as many elements as a row.
+  void reset(const Stored& stored, std::int64_t row, std::span<double> scratch) const;
   // The elements of a row of the table, which must lie on this rank; part: see Stored::width().
   T* row(const Stored& stored, std::int64_t row, int part = -1) const {
     return stored.data(part) + (owners_.sharded ? deal_.local(row) : row) * stored.width(part);
@@ -50,8 +53,9 @@ class TableStore {
 
  private:
   void allocate(NodeMemory& memory, Stored& stored);
-  void fill(const Stored& stored, std::uint64_t seed) const;
+  void fill(const Stored& stored) const;
 
+  std::uint64_t seed_;
   RowOwners owners_;
   RowDeal deal_;
   std::vector<Stored> tables_;

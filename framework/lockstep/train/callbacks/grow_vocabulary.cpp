@@ -11,14 +11,13 @@
 
 namespace lockstep::train {
 
-GrowVocabulary::GrowVocabulary(const data::VocabularyOptions& options, std::string buffer,
-                               const comm::Communicator& comm, std::function<plan::ParameterStore&()> store)
-    : vocabulary_(options), buffer_(std::move(buffer)), comm_(comm), store_(std::move(store)) {}
+GrowVocabulary::GrowVocabulary(Setup setup, const comm::Communicator& comm)
+    : setup_(std::move(setup)), vocabulary_(setup_.options), comm_(comm) {}
 
 // A new run's buffer is 0, and its vocabulary is empty.
 void GrowVocabulary::load() {
   if (loaded_) return;
-  const Tensor state = store_().read(buffer_);
+  const Tensor state = setup_.store().read(setup_.buffer);
   const auto numbers = state.data<std::int64_t>();
   if (std::ranges::any_of(numbers, [](std::int64_t n) { return n != 0; }))
     vocabulary_.load(numbers);
@@ -30,7 +29,7 @@ void GrowVocabulary::load() {
 void GrowVocabulary::before_checkpoint(std::int64_t /*step*/) {
   load();
   const std::vector<std::int64_t> state = vocabulary_.state();
-  store_().write(buffer_, Tensor::from<std::int64_t>(Shape{std::ssize(state)}, state));
+  setup_.store().write(setup_.buffer, Tensor::from<std::int64_t>(Shape{std::ssize(state)}, state));
 }
 
 // Positions count ids of the step through all samples and fields, so they do not depend on which rank has a sample.
@@ -66,7 +65,11 @@ void GrowVocabulary::grow(data::Batch& batch) {
     const std::span<std::int64_t> to(reinterpret_cast<std::int64_t*>(all.data()), static_cast<std::size_t>(total));
     comm_.allgatherv(comm::ConstBuffer(from), comm::Buffer(to), counts);
   }
-  reused_ += std::ssize(vocabulary_.advance(std::move(all)));
+  std::vector<std::int64_t> reused;
+  for (const auto& [field, row] : vocabulary_.advance(std::move(all)))
+    reused.push_back(field * vocabulary_.options().rows + row);
+  reused_ += std::ssize(reused);
+  if (!reused.empty() && setup_.reset) setup_.reset(reused);
   look_up(batch);
 }
 

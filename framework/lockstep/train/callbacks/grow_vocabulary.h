@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "lockstep/data/batch.h"
@@ -26,10 +27,16 @@ namespace lockstep::train {
 
 class GrowVocabulary final : public Callback {
  public:
-  // `store` gives the parameters of the trainer, of which `buffer` is the state; it is called once the session is
-  // built.
-  GrowVocabulary(const data::VocabularyOptions& options, std::string buffer, const comm::Communicator& comm,
-                 std::function<plan::ParameterStore&()> store);
+  struct Setup {
+    data::VocabularyOptions options{};
+    std::string buffer{};  // the parameter that has the state
+    // The parameters of the trainer; called once the session is built.
+    std::function<plan::ParameterStore&()> store{};
+    // Called on all ranks, in step with each other, with rows that new ids get after others: tables begin anew there.
+    // Empty: rows keep their values.
+    std::function<void(std::span<const std::int64_t> rows)> reset{};
+  };
+  GrowVocabulary(Setup setup, const comm::Communicator& comm);
 
   // Takes the ids of a training batch, this rank's part of a step, and writes their rows. Collective.
   void grow(data::Batch& batch);
@@ -46,10 +53,9 @@ class GrowVocabulary final : public Callback {
   void load();
   std::vector<data::Sighting> sightings(const data::Batch& batch) const;
 
+  Setup setup_;
   data::Vocabulary vocabulary_;
-  std::string buffer_;
   const comm::Communicator& comm_;
-  std::function<plan::ParameterStore&()> store_;
   bool loaded_ = false;
   std::int64_t reused_ = 0;  // rows that ids got which other ids had before
 };

@@ -193,6 +193,12 @@ void Trainer::load(const io::TensorSource& of_root, const std::string& file, std
   parts_->state.load(of_root, file, updates);
 }
 
+void Trainer::reset_rows(const Table& table, std::span<const std::int64_t> rows) {
+  parallel::TableEngine* const tables = parts_->prepared.tables();
+  check(tables != nullptr, "trainer", "rows of a sparse table are reset, and the model has none");
+  tables->reset(table, rows);
+}
+
 std::uint64_t Trainer::weights_hash() { return parts_->state.weights_hash(); }
 std::vector<TensorHash> Trainer::state_hashes() { return parts_->state.state_hashes(); }
 

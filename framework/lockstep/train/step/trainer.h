@@ -27,7 +27,8 @@
 
 namespace lockstep {
 class Trace;
-}
+struct Table;
+}  // namespace lockstep
 namespace lockstep::checkpoint {
 class StateSnapshot;
 }
@@ -149,6 +150,9 @@ class Trainer {
   std::string describe_parallel() const;
   // Finishes late updates of the last step; with late_updates, all ranks must call it together.
   void settle();
+  // Gives rows of a sparse table their first values and states again, as in a new run; the list is the same on all
+  // ranks. Collective. Throws Error for a table that the model does not have.
+  void reset_rows(const Table& table, std::span<const std::int64_t> rows);
   // Returns the model with the last step's weights; with late_updates, all ranks must call it together.
   plan::CompiledModel& model();
   const TrainerOptions& options() const;
