@@ -30,6 +30,7 @@ def main():
     import rows_losses
     import rows_models
     import rows_operators
+    import rows_recommenders
     import rows_shapes
     import rows_spatial
     import rows_sequences
@@ -38,8 +39,8 @@ def main():
 
     session.RUNNER = sys.argv[1]
     torch.set_num_threads(1)
-    modules = (rows_attention, rows_axes, rows_data, rows_exchange, rows_fields, rows_gpt, rows_losses, rows_models, rows_operators, rows_sequences,
-               rows_shapes, rows_spatial, rows_tables)
+    modules = (rows_attention, rows_axes, rows_data, rows_exchange, rows_fields, rows_gpt, rows_losses, rows_models, rows_operators,
+               rows_recommenders, rows_sequences, rows_shapes, rows_spatial, rows_tables)
     rows = {name: value for module in modules for name, value in vars(module).items()
             if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ == module.__name__}
     suite = unittest.TestSuite()

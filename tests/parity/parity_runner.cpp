@@ -16,6 +16,7 @@
 #include "lockstep/optim/schedule.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/trainer.h"
+#include "models/zoo/click_task.h"
 #include "models/zoo/field_model.h"
 #include "models/zoo/mobilenet.h"
 #include "models/zoo/registry.h"
@@ -74,6 +75,18 @@ std::unique_ptr<models::Classifier> classifier(const json& request) {
   return models::build_model(name, classes, image);
 }
 
+std::unique_ptr<models::ClickModel> click_model(const json& request) {
+  using Sizes = std::vector<std::int64_t>;
+  return models::build_click_model(request.at("click_model").get<std::string>(),
+                                   {.dense = request.at("dense"),
+                                    .fields = request.at("fields"),
+                                    .rows = request.at("rows"),
+                                    .dim = request.at("dim"),
+                                    .bottom = request.value("bottom", Sizes{}),
+                                    .top = request.value("top", Sizes{}),
+                                    .user_fields = request.value("user_fields", std::int64_t{1})});
+}
+
 // What is run: a model of the zoo or one op, and the function that traces it with its loss.
 struct Subject {
   std::unique_ptr<nn::Module> module;
@@ -100,6 +113,18 @@ Subject make_subject(const json& request, const Tensors& weights) {
   if (request.contains("bag")) {
     auto network = std::make_unique<TableModel>(request);
     plan::ModelFunction function = [m = network.get()](const plan::Inputs& in) { return m->trace(in); };
+    return {std::move(network), std::move(function)};
+  }
+  if (request.contains("click_model")) {
+    auto network = click_model(request);
+    const models::ClickTaskOptions task{
+        .loss = request.value("loss", "bce") == "softmax" ? models::ClickLoss::InBatch : models::ClickLoss::Bce,
+        .dense = request.at("dense") > 0};
+    plan::ModelFunction function = [m = network.get(), task](const plan::Inputs& in) {
+      plan::Traced traced = models::click_task(*m, in, task);
+      in.graph().observe("output", traced.prediction);
+      return traced;
+    };
     return {std::move(network), std::move(function)};
   }
   if (request.contains("field_model")) {
