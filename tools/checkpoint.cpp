@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/io/verified_file.h"
@@ -30,6 +32,20 @@ void print_tensors(const std::vector<io::TensorInfo>& tensors) {
   fmt::print("{} tensors, {} elements\n", tensors.size(), elements);
 }
 
+// Says which file an increment needs, and verifies that one too.
+void show_base(const std::filesystem::path& path, const io::VerifiedFile& file, const checkpoint::Base& base) {
+  std::int64_t rows = 0, tensors = 0;
+  for (const io::TensorInfo& info : file.image().tensors()) {
+    if (!info.name.starts_with(checkpoint::kRowsPrefix)) continue;
+    rows += info.shape.elements();
+    ++tensors;
+  }
+  fmt::print("increment {} of {}: {} changed rows in {} tensors\n", base.number, checkpoint::name_for(base.step), rows,
+             tensors);
+  checkpoint::open_checkpoint(path);
+  fmt::print("{}: is there, and fits: verified\n", checkpoint::name_for(base.step));
+}
+
 void show_file(const std::filesystem::path& path) {
   io::FileReader reader(path);
   if (!io::begins_like_checkpoint(reader.peek(0, io::kEnvelopeBytes))) {
@@ -42,6 +58,7 @@ void show_file(const std::filesystem::path& path) {
   print_tensors(file.image().tensors());
   if (file.image().metadata()) fmt::print("metadata {}\n", printable_lines(indented(*file.image().metadata())));
   fmt::print("{} bytes, XXH3-128 {}: verified\n", file.bytes(), file.envelope().hash);
+  if (const auto base = checkpoint::base_of(file.envelope().note)) show_base(path, file, *base);
 }
 
 }  // namespace

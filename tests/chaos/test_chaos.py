@@ -20,12 +20,19 @@ TRAINING = ["--model", "mlp", "--dataset", "digits", "--limit-train", 640, "--li
             "--log-every", 1, "--checkpoint-every", 0, "--checkpoint-every-steps", 3, "--quiet"]
 
 
+# Tables of which some checkpoints have the changed rows alone, written by way of a file, and a vocabulary that grows and forgets.
+CLICKS = ["--click-samples", 960, "--click-eval-samples", 64, "--click-fields", 3, "--click-ids", 900, "--click-wide", "--vocabulary", 400,
+          "--evict-after", 5, "--dim", 4, "--top", "8", "--bottom", "8", "--global-batch", 32, "--shards", 4, "--threads", 1, "--loaders", 0,
+          "--epochs", 0, "--max-steps", STEPS, "--schedule", "cosine", "--eval-every", 0, "--log-every", 1, "--checkpoint-every", 0,
+          "--checkpoint-every-steps", 3, "--full-tables-every", 3, "--table-copy-mb", 0, "--quiet"]
+
+
 def environment(**extra):
     return support.launch_environment(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", ASAN_OPTIONS="detect_leaks=0", **extra)
 
 
-def job(ranks, output, training=TRAINING):
-    return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", ranks, *program("train_mnist", *training, "--output", output)]
+def job(ranks, output, training=TRAINING, name="train_mnist"):
+    return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", ranks, *program(name, *training, "--output", output)]
 
 
 def supervised(command, *options):
@@ -80,6 +87,10 @@ class FaultPoints(ChaosTest):
 class RandomKills(ChaosTest):
     """SIGKILL at instants drawn from a seed: of a rank, of mpirun, or of rank 0 while it writes a checkpoint. LOCKSTEP_CHAOS_KILLS
     of them (3 unless set), five to a run, each at 1 to 4 ranks."""
+    PROGRAM = "train_mnist"
+
+    def job(self, ranks):
+        return job(ranks, self.output)
 
     def ranks_and_launcher(self):
         ranks, launcher = {}, None
@@ -90,7 +101,7 @@ class RandomKills(ChaosTest):
             except OSError:
                 continue  # it has ended meanwhile
             numbers = [int(v.split(b"=")[1]) for v in variables if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
-            if name == "train_mnist" and numbers:
+            if name == self.PROGRAM and numbers:
                 ranks[numbers[0]] = pid
             elif name == "orterun":
                 launcher = pid
@@ -121,7 +132,7 @@ class RandomKills(ChaosTest):
 
     def one_run(self, random_, kills, ranks):
         done = dict.fromkeys(("rank", "mpirun", "write"), 0)
-        process = self.start(supervised(job(ranks, self.output), "--max-restarts", 20))
+        process = self.start(supervised(self.job(ranks), "--max-restarts", 20))
         while sum(done.values()) < kills:
             kind, pid = self.victim(random_, process)
             if pid is None:
@@ -149,6 +160,20 @@ class RandomKills(ChaosTest):
             print(f"run {run}: {done}", flush=True)
         print(f"seed {seed}: {sum(total.values())} kills in {run} runs ({total}), {STEPS} steps each: weights and metrics bit for bit "
               "those of the undisturbed run", flush=True)
+
+
+class RandomKillsOfTables(RandomKills):
+    """The same with sparse tables, which lie on one rank each in every other run."""
+    PROGRAM = "train_recsys"
+
+    def job(self, ranks):
+        return job(ranks, self.output, [*CLICKS, *(["--shard-tables"] if ranks % 2 else [])], self.PROGRAM)
+
+    def undisturbed(self):
+        output = self.scratch / "undisturbed"
+        result = self.finish(self.start(job(2, output, CLICKS, self.PROGRAM)))
+        self.assertEqual(result.status, 0, result)
+        return self.result(output)
 
 
 class SwappedOutputs(ChaosTest):

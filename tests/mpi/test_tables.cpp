@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "lockstep/checkpoint/increment.h"
+#include "lockstep/checkpoint/state_snapshot.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
 #include "lockstep/infer/predictor.h"
@@ -12,6 +14,7 @@
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/concat.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/train/step/table_state.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {
@@ -71,7 +74,7 @@ struct Clicks : nn::Module {
 
 struct ClickTask {
   std::int64_t steps = 5;
-  bool sparse = true, shard = false;
+  bool sparse = true, shard = false, changes = false;
   RowRule rule = RowRule::Sgd;
   double clip = 0;
   std::int64_t accumulate = 1, global_batch = 32;
@@ -102,7 +105,7 @@ struct ClickRun {
                                   .shards = 4,
                                   .accumulate = task.accumulate,
                                   .seed = 5,
-                                  .tables = {.shard = task.shard},
+                                  .tables = {.shard = task.shard, .changes = task.changes},
                                   .clip_norm = task.clip};
     options.tables.rules.all = {.rule = task.rule, .weight_decay = task.decay, .l1 = 0.01, .l2 = 0.1};
     trainer = std::make_unique<train::Trainer>(
@@ -213,6 +216,45 @@ TEST(Tables, ResumeInAnotherFormAsIfNothingHadStopped) {
     EXPECT_EQ(whole.trainer->state_hashes().back().hash, next.trainer->state_hashes().back().hash);
     state = next.trainer->state();
     if (shard) state = first.trainer->state();
+  }
+}
+
+TEST(Tables, SaveTheRowsThatChanged) {
+  for (const bool shard : {false, true}) {
+    ClickRun run(world(), {.shard = shard, .changes = true, .rule = RowRule::Adam});
+    std::map<std::string, Tensor> base, changed;
+    const auto save = [&](train::TableSave::Rows rows, std::map<std::string, Tensor>& to) {
+      const auto copy = world().is_root() ? run.trainer->make_snapshot() : nullptr;
+      to.clear();
+      run.trainer->snapshot(copy.get(), {.rows = rows, .take = [&](io::NamedTensor tensor) {
+                                           to[tensor.name] = std::move(tensor.tensor);
+                                         }});
+    };
+    run.train(1);
+    save(train::TableSave::Rows::AllAsBase, base);
+    EXPECT_EQ(run.trainer->changed_bytes(), 0u);
+    run.train(2);
+    run.trainer->reset_rows(run.network.words.operator->()->table(), std::vector<std::int64_t>{kWords - 2});
+    const std::size_t bytes = run.trainer->changed_bytes();
+    EXPECT_GT(bytes, 0u);
+    EXPECT_LT(bytes, run.trainer->table_bytes() / 4);
+    save(train::TableSave::Rows::Changed, changed);
+    std::map<std::string, Tensor> now;
+    save(train::TableSave::Rows::All, now);
+    EXPECT_EQ(run.trainer->changed_bytes(), bytes) << "changes are counted from the base on";
+    std::size_t saved = 0;
+    for (auto& [name, all] : base) {
+      const Tensor& rows = changed.at(std::string(checkpoint::kRowsPrefix) + name);
+      const Tensor& values = changed.at(std::string(checkpoint::kValuesPrefix) + name);
+      const std::size_t width = all.data<float>().size() / static_cast<std::size_t>(all.shape()[0]);
+      saved += rows.bytes() + values.bytes();
+      for (std::size_t i = 0; i < rows.data<std::int32_t>().size(); ++i) {
+        const auto row = static_cast<std::size_t>(rows.data<std::int32_t>()[i]);
+        std::copy_n(values.data<float>().data() + i * width, width, all.data<float>().data() + row * width);
+      }
+      EXPECT_TRUE(std::ranges::equal(all.data<float>(), now.at(name).data<float>())) << name << " shard " << shard;
+    }
+    if (world().is_root()) EXPECT_EQ(saved, bytes);
   }
 }
 

@@ -1,10 +1,11 @@
 """train_recsys: the same bits at any number of ranks and after a stop, also with a vocabulary; users' files; predictions; clear errors."""
 
 import json
+import re
 import unittest
 
 import support
-from support import program, ranks
+from support import clean_environment, program, ranks
 
 
 def hashed(i):
@@ -40,6 +41,29 @@ class Recsys(support.SystemTest):
         self.succeed(ranks(2, program("lockstep", "evaluate", self.scratch / "vocabulary1", "--shards", 4)))
         line = json.loads((self.scratch / "vocabulary1" / "evaluations.jsonl").read_text().splitlines()[-1])
         self.assertEqual(line["auc"], self.evaluations("vocabulary1")[-1]["auc"])
+
+    def test_killed_runs_with_increments_and_a_growing_vocabulary(self):
+        """A run is killed twice and goes on at other numbers of ranks, with tables elsewhere; checkpoints have changed rows alone."""
+        more = ("--click-ids", 900, "--click-wide", "--vocabulary", 400, "--global-batch", 24, "--checkpoint-every-steps", 2, "--keep", 1)
+        self.succeed(ranks(1, self.command("whole", *more)))
+        parts = self.command("parts", *more, "--full-tables-every", 4, "--table-copy-mb", 0, "--resume", "auto")
+        folder = self.scratch / "parts" / "checkpoints"
+        for count, where, last in ((2, ["--shard-tables"], 9), (3, [], 19), (1, [], None)):
+            faults = clean_environment(LOCKSTEP_FAULT=f"step.begin:kill:at={last}") if last else clean_environment()
+            result = self.run_command(ranks(count, [*parts, *where]), environment=faults)
+            self.assertEqual(result.status == 0, last is None, result)
+            newest = max(folder.glob("step-*.h5"))
+            listed = self.succeed(program("lockstep", "checkpoint", newest)).stdout
+            base = re.search(r"increment \d of (step-\d+\.h5): \d+ changed rows", listed)
+            self.assertTrue(base, listed)
+            self.assertEqual(sorted(p.name for p in folder.glob("step-*.h5")), [base.group(1), newest.name], "the newest one, and what it needs")
+            self.assertLess(newest.stat().st_size, (folder / base.group(1)).stat().st_size)
+        self.assertEqual(self.tensors("parts"), self.tensors("whole"))
+        values = self.succeed(ranks(2, program("lockstep", "evaluate", newest, "--shards", 4))).stdout
+        (folder / base.group(1)).rename(self.scratch / base.group(1))
+        self.fail_with(program("lockstep", "checkpoint", newest), f"since {base.group(1)}, a file that it needs and that cannot be used")
+        self.fail_with(ranks(1, self.command("parts", *more, "--resume", "auto")), "is damaged; remove them to start anew")
+        self.assertIn("auc", values)
 
     def write_files(self):
         line = "\t".join([str(i % 7) for i in range(13)])

@@ -73,9 +73,9 @@ void BackgroundWriter::finish() {
         request_.draft.step, failure_);
 }
 
-double BackgroundWriter::seconds() {
+Written BackgroundWriter::written() {
   const std::scoped_lock lock(mutex_);
-  return seconds_;
+  return written_;
 }
 
 void BackgroundWriter::run() {
@@ -92,12 +92,13 @@ void BackgroundWriter::run() {
     if (state_ == State::Due) {
       state_ = State::Writing;
       lock.unlock();
-      std::string failure = attempt();
+      Written written;
+      std::string failure = attempt(written);
       lock.lock();
       failure_ = std::move(failure);
       state_ = failure_.empty() ? State::Idle : State::Failed;
       retry_at_ = Clock::now() + options_.retry;
-      if (state_ == State::Idle) seconds_ = std::chrono::duration<double>(Clock::now() - request_.asked).count();
+      if (state_ == State::Idle) written_ = std::move(written);
       const std::int64_t step = request_.draft.step;
       state_ == State::Failed ? failures_.failed(step, failure_, options_.retry, last_try_) : failures_.succeeded(step);
       changed_.notify_all();
@@ -107,18 +108,21 @@ void BackgroundWriter::run() {
   }
 }
 
-// Tries to write the draft once. Returns the error message; empty: success.
-std::string BackgroundWriter::attempt() const {
+// Tries to write the draft once. Returns the error message; empty: success, and `written` is set.
+std::string BackgroundWriter::attempt(Written& written) const {
   const Draft& draft = request_.draft;
   try {
     const std::string name = name_for(draft.step);
     const io::SealedFile file = seal(draft, name);
     const io::Folder folder = open_folder(name);
     io::AtomicFile out(folder, name, {.bytes = file.bytes(), .step = draft.step});
-    file.write(out);
+    const std::string hash = file.write(out);
     out.commit();
-    const double seconds = std::chrono::duration<double>(Clock::now() - request_.asked).count();
-    if (options_.report) options_.report({.path = folder.path() / name, .seconds = seconds});
+    written = {.path = folder.path() / name,
+               .step = draft.step,
+               .hash = hash,
+               .seconds = std::chrono::duration<double>(Clock::now() - request_.asked).count()};
+    if (options_.report) options_.report(written);
     prune_older(folder, draft.step);
   } catch (const std::exception& error) {
     return error.what();

@@ -22,6 +22,8 @@ namespace lockstep::checkpoint {
 
 struct Written {
   std::filesystem::path path;
+  std::int64_t step = -1;  // of the file
+  std::string hash = {};   // of its contents
   double seconds = 0;  // from the request until the file was on the disk
 };
 
@@ -43,7 +45,7 @@ class BackgroundWriter {
   void write(Draft draft);
   // Waits until the last draft is on the disk. Retries a failed write once and throws Error if that fails too.
   void finish();
-  double seconds();  // time that the last file took from its request until it was on the disk; 0: no file yet
+  Written written();  // the last file that is on the disk; its step is -1 if there is none
 
  private:
   enum class State : std::uint8_t { Idle, Due, Writing, Failed };
@@ -54,7 +56,7 @@ class BackgroundWriter {
   };
 
   void run();
-  std::string attempt() const;
+  std::string attempt(Written& written) const;
   io::Folder open_folder(const std::string& name) const;
   void prune_older(const io::Folder& folder, std::int64_t step) const;
   bool at_work() const { return state_ == State::Due || state_ == State::Writing; }
@@ -68,7 +70,7 @@ class BackgroundWriter {
   std::chrono::steady_clock::time_point retry_at_;
   std::string failure_;  // message of the last try; empty: it did not fail
   FailureLog failures_;
-  double seconds_ = 0;
+  Written written_;
   std::thread thread_;
 };
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <string_view>
 
@@ -33,18 +34,44 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   return step;
 }
 
-// Returns the last of `entries` in `directory` whose hash matches.
+OpenBase base_in(const io::Folder& directory) {
+  return [&directory](const std::string& name) { return io::FileReader(directory, name); };
+}
+
+// Returns the last of `entries` in `directory` whose hash matches; of an increment, its base's too.
 std::optional<Entry> last_whole(const io::Folder& directory, std::span<const Entry> entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
       io::FileReader reader(directory, name_for(entry->step));
       verify(reader);
+      io::FileReader head(directory, name_for(entry->step));
+      if (const auto base = base_of(read_note(head))) {
+        io::FileReader of_base(directory, name_for(base->step));
+        verify(of_base);
+      }
       return *entry;
     } catch (const Error&) {
       continue;
     }
   }
   return std::nullopt;
+}
+
+// Takes from `old` the bases of increments that stay: those of `entries` that are not in `old`. Skips a file whose note
+// cannot be read.
+void keep_bases(const io::Folder& directory, std::span<const Entry> entries, std::vector<Entry>& old) {
+  std::set<std::int64_t> bases;
+  for (const Entry& entry : entries) {
+    const bool goes = std::ranges::any_of(old, [&](const Entry& other) { return other.step == entry.step; });
+    if (old.empty() || goes || entry.step < old.front().step) continue;
+    try {
+      io::FileReader reader(directory, name_for(entry.step));
+      if (const auto base = base_of(read_note(reader))) bases.insert(base->step);
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  std::erase_if(old, [&](const Entry& entry) { return bases.contains(entry.step); });
 }
 
 // Returns the value by which checkpoints are compared; empty: this one has none.
@@ -125,7 +152,7 @@ std::optional<Found> newest_whole(const io::Folder& directory, const Search& sea
     };
     try {
       io::FileReader reader(directory, name_for(entry->step));
-      if (auto file = open_checkpoint(reader, wanted)) return Found{*entry, std::move(*file)};
+      if (auto file = open_checkpoint(reader, base_in(directory), wanted)) return Found{*entry, std::move(*file)};
       if (search.foreign) search.foreign(*entry, run);
     } catch (const Error& error) {
       if (search.damaged) search.damaged(*entry, error.what());
@@ -148,7 +175,7 @@ std::optional<Found> best_whole(const fs::path& directory, const DamageReport& r
   for (const Best& entry : ranking(*folder, entries, *rule)) {
     try {
       io::FileReader reader(*folder, name_for(entry.step));
-      if (auto file = open_checkpoint(reader, {})) return Found{entry, std::move(*file)};
+      if (auto file = open_checkpoint(reader, base_in(*folder), {})) return Found{entry, std::move(*file)};
     } catch (const Error& error) {
       if (report) report(entry, error.what());
     }
@@ -211,6 +238,7 @@ std::vector<Entry> prune(const io::Folder& directory, const Retention& keep, std
   if (!old.empty() && !one_is && !last_whole(directory, newest)) {
     if (const auto older = last_whole(directory, old)) keep_step(older->step);
   }
+  keep_bases(directory, entries, old);
   if (!entries.empty()) fault_point("checkpoint.prune", entries.back().step);
   for (const Entry& entry : old) directory.remove(name_for(entry.step));
   return old;

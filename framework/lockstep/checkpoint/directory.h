@@ -78,7 +78,8 @@ std::optional<Best> best(const io::Folder& directory, const Retention& keep);
 std::optional<Found> best_whole(const std::filesystem::path& directory, const DamageReport& report = {});
 
 // Removes the checkpoints that `keep` does not keep, and temporary files of killed writers. If none of the newest kept
-// files is whole (its hash matches), the newest whole file stays too; `whole` is a step that is known to be whole.
+// files is whole (its hash matches), the newest whole file stays too; so does each file that is the base of an
+// increment (increment.h) that stays. `whole` is a step that is known to be whole.
 // Returns the removed entries. Fault point: checkpoint.prune, at the newest step.
 std::vector<Entry> prune(const io::Folder& directory, const Retention& keep,
                          std::optional<std::int64_t> whole = std::nullopt);

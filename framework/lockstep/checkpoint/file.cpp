@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "lockstep/checkpoint/directory.h"
+#include "lockstep/core/error.h"
 #include "lockstep/io/atomic_file.h"
 
 namespace lockstep::checkpoint {
@@ -22,30 +24,66 @@ void save(const std::filesystem::path& path, const Checkpoint& checkpoint) {
   save(path, Draft{.tensors = io::source_of(checkpoint.tensors), .metadata = checkpoint.metadata});
 }
 
-StoredCheckpoint::StoredCheckpoint(io::FileReader& reader, io::Envelope envelope)
+OpenBase base_beside(const std::filesystem::path& path) {
+  return [path](const std::string& name) {
+    const std::filesystem::path folder = path.parent_path();
+    const std::filesystem::path other = folder / ".." / "checkpoints" / name;
+    std::error_code error;
+    const bool moved = !std::filesystem::exists(folder / name, error) && std::filesystem::exists(other, error);
+    return io::FileReader(moved ? other : folder / name);
+  };
+}
+
+namespace {
+
+std::unique_ptr<io::VerifiedFile> open_base_of(const io::VerifiedFile& file, const Base& base, const OpenBase& open) {
+  const std::string name = name_for(base.step);
+  try {
+    io::FileReader reader = open(name);
+    io::Envelope envelope = io::read_envelope(reader);
+    check(envelope.hash == base.hash, "checkpoint", "{}: its hash is {}, expected {}", reader.path(), envelope.hash,
+          base.hash);
+    auto verified = std::make_unique<io::VerifiedFile>(reader, std::move(envelope));
+    verified->verify_tensors();
+    return verified;
+  } catch (const Error& error) {
+    fail("checkpoint",
+         "{}: has the rows that changed since {}, a file that it needs and that cannot be used: {}; put that file beside "
+         "it, or take another checkpoint",
+         file.path(), name, error.what());
+  }
+}
+
+}  // namespace
+
+StoredCheckpoint::StoredCheckpoint(io::FileReader& reader, io::Envelope envelope, const OpenBase& open_base)
     : file_(std::make_unique<io::VerifiedFile>(reader, std::move(envelope))) {
   check(file_->image().metadata().has_value(), "checkpoint",
         "{}: the file has weights and no metadata, expected a checkpoint of a run", path());
   file_->verify_tensors();
+  const auto base = base_of(note());
+  if (!base) return;
+  base_ = open_base_of(*file_, *base, open_base);
+  merged_ = std::make_unique<MergedTensors>(*file_, *base_);
 }
 
-std::optional<StoredCheckpoint> open_checkpoint(io::FileReader& reader,
+std::optional<StoredCheckpoint> open_checkpoint(io::FileReader& reader, const OpenBase& open_base,
                                                 const std::function<bool(const std::string&)>& wanted) {
   io::Envelope envelope = io::read_envelope(reader);
   if (wanted && !wanted(envelope.note)) return std::nullopt;
-  return StoredCheckpoint(reader, std::move(envelope));
+  return StoredCheckpoint(reader, std::move(envelope), open_base);
 }
 
 StoredCheckpoint open_checkpoint(const std::filesystem::path& path) {
   io::FileReader reader(path);
-  return *open_checkpoint(reader, {});
+  return *open_checkpoint(reader, base_beside(path), {});
 }
 
-Checkpoint StoredCheckpoint::read() const {
-  const io::ImageReader& image = file_->image();
+Checkpoint StoredCheckpoint::read() {
   Checkpoint checkpoint{.tensors = {}, .metadata = metadata()};
-  for (std::size_t i = 0; i < image.tensors().size(); ++i)
-    checkpoint.tensors.push_back({image.tensors()[i].name, image.read(i)});
+  const io::TensorSource source = tensors();
+  for (std::size_t i = 0; i < source.count(); ++i)
+    checkpoint.tensors.push_back({source.infos[i].name, source.tensor(i).tensor.clone()});
   return checkpoint;
 }
 

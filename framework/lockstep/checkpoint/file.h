@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/checkpoint/increment.h"
 #include "lockstep/io/named_tensor.h"
 #include "lockstep/io/sealed_file.h"
 #include "lockstep/io/tensor_source.h"
@@ -40,28 +41,38 @@ io::SealedFile seal(const Draft& draft, const std::string& file);
 void save(const std::filesystem::path& path, const Checkpoint& checkpoint);
 void save(const std::filesystem::path& path, const Draft& draft);
 
-// An open checkpoint whose file hash and tensor checksums were verified. One thread at a time.
+// Opens the base of an increment (increment.h), a file with this name; throws Error if there is none.
+using OpenBase = std::function<io::FileReader(const std::string& name)>;
+// Finds the base beside the increment `path`, or in the folder "checkpoints" beside the increment's folder, from which
+// a resume may have moved the increment.
+OpenBase base_beside(const std::filesystem::path& path);
+
+// An open checkpoint whose file hash and tensor checksums were verified. An increment is opened together with its base,
+// which is verified too, and has the tensors of a complete checkpoint. One thread at a time.
 class StoredCheckpoint {
  public:
   // Reads the rest of a file whose envelope read_envelope() has read: hashes it in one pass, then verifies each tensor.
-  // Throws Error with the file if a hash does not match.
-  StoredCheckpoint(io::FileReader& reader, io::Envelope envelope);
+  // Throws Error with the file if a hash does not match, or if the base of an increment cannot be used.
+  StoredCheckpoint(io::FileReader& reader, io::Envelope envelope, const OpenBase& open_base);
 
   const std::string& path() const { return file_->path(); }
   const std::string& note() const { return file_->envelope().note; }
+  const std::string& hash() const { return file_->envelope().hash; }
   const std::string& metadata() const { return *file_->image().metadata(); }
-  // Returns the tensors, sorted by name. A tensor is valid until the next one is requested; the source must not outlive
-  // this object.
-  io::TensorSource tensors() { return file_->tensors(); }
-  Checkpoint read() const;  // reads the whole checkpoint into memory
+  bool is_increment() const { return base_ != nullptr; }
+  // Returns the tensors, sorted by name; with `changes` also the numbers of the rows that an increment has. A tensor is
+  // valid until the next one is requested; the source must not outlive this object.
+  io::TensorSource tensors(bool changes = false) { return merged_ ? merged_->tensors(changes) : file_->tensors(); }
+  Checkpoint read();  // reads the whole checkpoint into memory
 
  private:
-  std::unique_ptr<io::VerifiedFile> file_;
+  std::unique_ptr<io::VerifiedFile> file_, base_;  // base_: of an increment
+  std::unique_ptr<MergedTensors> merged_;
 };
 
 // Opens and verifies a checkpoint. The first form calls `wanted` with the note before it reads the rest, and returns
 // empty if that returns false.
-std::optional<StoredCheckpoint> open_checkpoint(io::FileReader& reader,
+std::optional<StoredCheckpoint> open_checkpoint(io::FileReader& reader, const OpenBase& open_base,
                                                 const std::function<bool(const std::string&)>& wanted);
 StoredCheckpoint open_checkpoint(const std::filesystem::path& path);
 
@@ -69,7 +80,7 @@ StoredCheckpoint open_checkpoint(const std::filesystem::path& path);
 Checkpoint load(const std::filesystem::path& path);
 
 // Verifies magic, version, length and file hash in constant memory; throws Error with the file if one does not match.
-// load() verifies the checksum of each tensor as well.
+// load() verifies the checksum of each tensor as well, and the base of an increment.
 void verify(const std::filesystem::path& path);
 void verify(io::FileReader& reader);
 

@@ -40,7 +40,7 @@ std::size_t StateSnapshot::add_region(const std::byte* source, std::size_t bytes
 
 void StateSnapshot::take(std::vector<io::NamedTensor> more) {
   more_ = std::move(more);
-  added_ = {};
+  added_.clear();
   constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes
   std::vector<Region> pieces;
   for (const Region& r : regions_) {
@@ -60,13 +60,20 @@ io::TensorSource StateSnapshot::tensors() {
   io::TensorSource source{.tensor = [this](std::size_t i) -> const io::NamedTensor& { return tensor(i); }};
   for (const Entry& e : entries_) source.infos.push_back(e.info);
   for (const auto& [name, tensor] : more_) source.infos.push_back({name, tensor.shape(), tensor.dtype()});
-  source.infos.insert(source.infos.end(), added_.infos.begin(), added_.infos.end());
+  for (const io::TensorSource& added : added_)
+    source.infos.insert(source.infos.end(), added.infos.begin(), added.infos.end());
   return source;
 }
 
 const io::NamedTensor& StateSnapshot::tensor(std::size_t index) {
-  if (index >= entries_.size() + more_.size()) return added_.tensor(index - entries_.size() - more_.size());
-  if (index >= entries_.size()) return more_[index - entries_.size()];
+  std::size_t rest = index - std::min(index, entries_.size());
+  if (index >= entries_.size() && rest < more_.size()) return more_[rest];
+  if (index >= entries_.size()) {
+    rest -= more_.size();
+    auto added = added_.begin();
+    for (; rest >= added->count(); ++added) rest -= added->count();
+    return added->tensor(rest);
+  }
   const Entry& e = entries_[index];
   current_ = {};  // frees its memory before the next tensor is made
   current_ = {e.info.name, Tensor(e.info.shape, e.info.dtype)};

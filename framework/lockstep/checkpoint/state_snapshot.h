@@ -18,8 +18,8 @@ class StateSnapshot {
 
   // Copies the state, and keeps `more` beside it. The state must not change, and tensors() must not be read, meanwhile.
   void take(std::vector<io::NamedTensor> more = {});
-  // Adds tensors of the same state to those of the last take(); `more` must outlive their use.
-  void add(io::TensorSource more) { added_ = std::move(more); }
+  // Adds tensors of the same state to those of the last take(), behind others; `more` must outlive their use.
+  void add(io::TensorSource more) { added_.push_back(std::move(more)); }
   // Returns the tensors of the last take(): the state, then `more`, then those of add(). The source refers to this
   // object alone; the model may be destroyed. One thread at a time.
   io::TensorSource tensors();
@@ -41,7 +41,7 @@ class StateSnapshot {
   std::vector<Region> regions_;
   std::vector<Entry> entries_;
   std::vector<io::NamedTensor> more_;
-  io::TensorSource added_;
+  std::vector<io::TensorSource> added_;
   std::size_t bytes_ = 0;
   AlignedBuffer memory_;
   io::NamedTensor current_;  // the tensor that tensors() returned last

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "lockstep/checkpoint/file.h"
 #include "lockstep/io/isolated_read.h"
 #include "lockstep/io/sealed_file.h"
 #include "lockstep/io/verified_file.h"
@@ -54,9 +55,24 @@ bool is_above_zero(const Tensor& count) {
   return count.dtype() == DType::F64 && count.elements() == 1 && count.data<double>()[0] > 0;
 }
 
+// Reads the model's part of a checkpoint that has, of some tensors, the changed rows alone.
+std::vector<io::NamedTensor> read_increment(io::FileReader& reader, io::Envelope envelope) {
+  StoredCheckpoint file(reader, std::move(envelope), base_beside(reader.path()));
+  const io::TensorSource source = file.tensors();
+  std::vector<std::string> names;
+  for (const io::TensorInfo& info : source.infos) names.push_back(info.name);
+  std::vector<io::NamedTensor> tensors;
+  for (const WeightSource& w :
+       weights_of(names, file.path(), [&](std::size_t i) { return is_above_zero(source.tensor(i).tensor); }))
+    tensors.push_back({w.name, source.tensor(w.index).tensor.clone()});
+  return tensors;
+}
+
 // Reads all tensors of a weights file, or the model's part of a checkpoint.
 std::vector<io::NamedTensor> read_ours(io::FileReader& reader) {
-  const io::VerifiedFile file(reader, io::read_envelope(reader));
+  io::Envelope envelope = io::read_envelope(reader);
+  if (base_of(envelope.note)) return read_increment(reader, std::move(envelope));
+  const io::VerifiedFile file(reader, std::move(envelope));
   const io::ImageReader& image = file.image();
   std::vector<io::NamedTensor> tensors;
   std::vector<std::string> names;

@@ -17,7 +17,7 @@ SealedFile::SealedFile(TensorSource tensors, SealedFileOptions options, std::str
   make_header({.payload = 0, .hash = "", .note = note_});  // throws if the note does not fit
 }
 
-void SealedFile::write(AtomicFile& out) const {
+std::string SealedFile::write(AtomicFile& out) const {
   out.write(std::vector<std::byte>(kEnvelopeBytes));
   PayloadHash hash;
   image_.write([&](std::span<const std::byte> bytes) {
@@ -29,9 +29,11 @@ void SealedFile::write(AtomicFile& out) const {
     }
   });
   hash.update(std::as_bytes(std::span(note_)));
+  std::string digest = hash.digest();
   const std::string header =
-      make_header({.payload = static_cast<std::int64_t>(image_.bytes()), .hash = hash.digest(), .note = note_});
+      make_header({.payload = static_cast<std::int64_t>(image_.bytes()), .hash = digest, .note = note_});
   out.overwrite(std::as_bytes(std::span(header)));
+  return digest;
 }
 
 }  // namespace lockstep::io

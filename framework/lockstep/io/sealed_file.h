@@ -23,8 +23,8 @@ class SealedFile {
   SealedFile(TensorSource tensors, SealedFileOptions options, std::string file);
 
   std::uint64_t bytes() const { return kEnvelopeBytes + image_.bytes(); }
-  // Writes the whole file, and requests each tensor once more. The caller calls out.commit().
-  void write(AtomicFile& out) const;
+  // Writes the whole file, and requests each tensor once more. The caller calls out.commit(). Returns the hash.
+  std::string write(AtomicFile& out) const;
 
  private:
   std::string note_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lockstep/io/file_descriptor.h"
@@ -16,7 +17,8 @@ namespace lockstep::io {
 
 class TensorSpool {
  public:
-  explicit TensorSpool(const Folder& folder);  // the file takes its space in this folder's file system
+  // The file takes its space in the file system of `folder`. `content` names the tensors in messages.
+  explicit TensorSpool(const Folder& folder, std::string content = "past samples");
 
   // Begins the next tensor, whose bytes follow in append().
   void begin(TensorInfo info);
@@ -28,7 +30,7 @@ class TensorSpool {
  private:
   const NamedTensor& read(std::size_t index);
 
-  std::string path_;
+  std::string path_, content_;
   FileDescriptor file_;
   std::vector<TensorInfo> infos_;
   std::vector<std::uint64_t> offsets_;  // by tensor

@@ -6,6 +6,7 @@
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/parallel/tables/changed_rows.h"
 #include "lockstep/parallel/tables/row_collector.h"
 #include "lockstep/parallel/tables/row_exchange.h"
 #include "lockstep/parallel/tables/row_service.h"
@@ -33,6 +34,7 @@ class TypedTableEngine final : public TableEngine {
       : comm_(comm),
         store_(memory, owners_of(comm, memory, setup.options.shard), setup.tables, setup.options.rules, setup.seed),
         tensors_(list_tensors(store_)),
+        changed_(setup.options.changes ? ChangedRows(own_rows()) : ChangedRows()),
         updated_(memory, store_.owners()),
         collector_(world, widths()),
         exchange_(comm, world, store_.owners(), widths()),
@@ -94,6 +96,7 @@ class TypedTableEngine final : public TableEngine {
   bool is_updated() const override { return phase_ == Phase::Updated; }
 
   const std::vector<TableTensor>& tensors() const override { return tensors_; }
+  bool is_root() const override { return comm_.is_root(); }
   Tensor read(const TableTensor& tensor, Range rows, bool wanted) override {
     settle();
     return read_rows(comm_, store_, tensor, rows, wanted);
@@ -101,15 +104,31 @@ class TypedTableEngine final : public TableEngine {
   void write(const TableTensor& tensor, Range rows, const Tensor& values) override {
     settle();
     write_rows(store_, tensor, rows, values);
+    for (std::int64_t row = rows.begin; changed_.counts() && row < rows.end; ++row) mark_change(tensor.number, row);
   }
   void reset(const Table& table, std::span<const std::int64_t> rows) override {
     settle();
-    const auto& stored = store_[store_.find(table)];
+    const std::size_t t = store_.find(table);
     std::vector<double> scratch(static_cast<std::size_t>(table.width));
     for (const std::int64_t row : rows) {
-      if (store_.owns(row)) store_.reset(stored, row, scratch);
+      if (store_.owns(row)) store_.reset(store_[t], row, scratch);
+      mark_change(t, row);
     }
     comm_.barrier();  // other ranks of the node read these rows
+  }
+  void clear_changes() override { changed_.clear(); }
+  void mark_change(std::size_t table, std::int64_t row) override {
+    if (store_.owns(row)) changed_.mark(table, store_.deal().local(row));
+  }
+  std::vector<std::int64_t> count_changes() override {
+    std::vector<std::int64_t> counts(store_.count());
+    for (std::size_t t = 0; store_.owners().mine().front() == 0 && t < counts.size(); ++t) counts[t] = changed_.count(t);
+    comm_.allreduce(comm::Buffer(counts), comm::ReduceOp::Sum);
+    return counts;
+  }
+  RowChanges read_changes(const TableTensor& tensor, Range rows) override {
+    settle();
+    return read_changed_rows(comm_, store_, changed_, tensor, rows);
   }
   void settle() override {
     const std::uint64_t last = phase_ == Phase::Updated ? step_ : step_ - 1;  // the last step that is updated here
@@ -126,6 +145,12 @@ class TypedTableEngine final : public TableEngine {
     for (std::size_t t = 0; t < store_.count(); ++t) all.push_back(store_[t].table().width);
     return all;
   }
+  std::vector<std::int64_t> own_rows() const {
+    std::vector<std::int64_t> all;
+    for (std::size_t t = 0; t < store_.count(); ++t)
+      all.push_back(store_.deal().rows_below(store_.owners().me, store_[t].table().rows));
+    return all;
+  }
   // Sends the rows of the last shard as soon as they are complete.
   void start_exchange() {
     if (phase_ != Phase::Computing || !collector_.is_complete()) return;
@@ -138,6 +163,7 @@ class TypedTableEngine final : public TableEngine {
   std::function<void()> waiting_ = [] {};
   TableStore<T> store_;
   std::vector<TableTensor> tensors_;
+  ChangedRows changed_;
   UpdatedSteps updated_;
   RowCollector<T> collector_;
   RowExchange<T> exchange_;
@@ -180,6 +206,7 @@ void TypedTableEngine<T>::update_table(std::size_t t, const UpdateStep& step) {
       const std::int64_t row = sums.ids[static_cast<std::size_t>(i)];
       for (std::size_t s = 0; s < stored.states.size(); ++s) states[s] = store_.row(stored, row, static_cast<int>(s));
       rule(width, sums.rows.data() + i * width, store_.row(stored, row), {states.data(), stored.states.size()});
+      changed_.mark(t, store_.deal().local(row));
     }
   });
 }

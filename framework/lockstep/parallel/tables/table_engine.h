@@ -29,6 +29,12 @@ struct TableTensor {
   int part = -1;  // index of the state; -1: the values
 };
 
+// Rows of a tensor that changed.
+struct RowChanges {
+  Tensor numbers = {};  // I32, rising, counted from the first row of the range that was asked for
+  Tensor values = {};   // the tensor's shape, with as many rows as there are numbers
+};
+
 class TableEngine : public TableAccess, public FurtherGradients {
  public:
   struct Setup {
@@ -57,6 +63,7 @@ class TableEngine : public TableAccess, public FurtherGradients {
 
   // --- between steps, collective
   virtual const std::vector<TableTensor>& tensors() const = 0;
+  virtual bool is_root() const = 0;  // whether this is rank 0
   // Returns rows [range) of a tensor: with `wanted` on rank 0, and where tables are replicated on other ranks too; else
   // an empty tensor.
   virtual Tensor read(const TableTensor& tensor, Range rows, bool wanted) = 0;
@@ -64,6 +71,15 @@ class TableEngine : public TableAccess, public FurtherGradients {
   virtual void write(const TableTensor& tensor, Range rows, const Tensor& values) = 0;
   // Gives rows their first values and states again, as in a new run; the list is the same on all ranks.
   virtual void reset(const Table& table, std::span<const std::int64_t> rows) = 0;
+  // --- with TableOptions::changes, between steps, collective: the rows that changed since the last clear_changes(), by
+  // a step, reset() or write()
+  virtual void clear_changes() = 0;
+  // Notes that a row changed, if this rank owns it.
+  virtual void mark_change(std::size_t table, std::int64_t row) = 0;
+  // Returns the number of changed rows by table, on all ranks.
+  virtual std::vector<std::int64_t> count_changes() = 0;
+  // Returns the changed rows of a range: on rank 0; else empty tensors.
+  virtual RowChanges read_changes(const TableTensor& tensor, Range rows) = 0;
   virtual void settle() = 0;                 // waits until the values of all rows may be read
   virtual std::size_t bytes() const = 0;     // of this rank's or this node's tables
   virtual std::string describe() const = 0;  // for the log

@@ -9,6 +9,8 @@ struct TableOptions {
   optim::TableRules rules = {};
   // Each row lies on one rank of the job alone; else each node has all rows, in memory that its ranks share.
   bool shard = false;
+  // The engine knows which rows changed since TableEngine::clear_changes(), at a byte for each row.
+  bool changes = false;
 };
 
 }  // namespace lockstep::parallel

@@ -1,6 +1,7 @@
 #include "lockstep/parallel/tables/table_tensors.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "lockstep/core/error.h"
 
@@ -69,6 +70,42 @@ Tensor read_rows(const comm::Communicator& comm, const TableStore<T>& store, con
 }
 
 template <class T>
+RowChanges read_changed_rows(const comm::Communicator& comm, const TableStore<T>& store, const ChangedRows& changed,
+                             const TableTensor& tensor, Range rows) {
+  const auto& stored = store[tensor.number];
+  const std::int64_t width = stored.width(tensor.part);
+  const RowOwners& owners = store.owners();
+  std::vector<std::int32_t> mine;  // counted from the first row of the range
+  std::vector<T> values;
+  const bool of_root = owners.mine().front() == 0;  // this rank and rank 0 see one copy of the tables
+  const std::int64_t end = of_root ? store.deal().rows_below(owners.me, rows.end) : 0;
+  for (std::int64_t i = of_root ? store.deal().rows_below(owners.me, rows.begin) : 0; i < end; ++i) {
+    if (!changed.has(tensor.number, i)) continue;
+    const std::int64_t row = store.deal().row(owners.me, i);
+    mine.push_back(static_cast<std::int32_t>(row - rows.begin));
+    const T* const from = store.row(stored, row, tensor.part);
+    values.insert(values.end(), from, from + width);
+  }
+  std::vector<std::int64_t> counts = comm.allgather(std::ssize(mine));
+  const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  std::vector<std::int32_t> numbers(comm.is_root() ? static_cast<std::size_t>(total) : 0);
+  comm.gatherv(comm::ConstBuffer(mine), comm::Buffer(numbers), counts);
+  for (std::int64_t& count : counts) count *= width;
+  std::vector<T> all(comm.is_root() ? static_cast<std::size_t>(total * width) : 0);
+  comm.gatherv(comm::ConstBuffer(values), comm::Buffer(all), counts);
+  if (!comm.is_root()) return {};
+  std::vector<std::size_t> order(numbers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return numbers[i]; });
+  RowChanges result{Tensor(Shape{total}, DType::I32), Tensor(shape_of(tensor, total), dtype_of<T>)};
+  if (total == 0) return result;
+  T* to = result.values.template data<T>().data();
+  std::ranges::transform(order, result.numbers.data<std::int32_t>().data(), [&](std::size_t i) { return numbers[i]; });
+  for (const std::size_t i : order) to = std::copy_n(all.data() + i * static_cast<std::size_t>(width), width, to);
+  return result;
+}
+
+template <class T>
 void write_rows(const TableStore<T>& store, const TableTensor& tensor, Range rows, const Tensor& values) {
   const auto& stored = store[tensor.number];
   const std::int64_t width = stored.width(tensor.part);
@@ -87,6 +124,10 @@ template std::vector<TableTensor> list_tensors(const TableStore<float>&);
 template std::vector<TableTensor> list_tensors(const TableStore<double>&);
 template Tensor read_rows(const comm::Communicator&, const TableStore<float>&, const TableTensor&, Range, bool);
 template Tensor read_rows(const comm::Communicator&, const TableStore<double>&, const TableTensor&, Range, bool);
+template RowChanges read_changed_rows(const comm::Communicator&, const TableStore<float>&, const ChangedRows&,
+                                      const TableTensor&, Range);
+template RowChanges read_changed_rows(const comm::Communicator&, const TableStore<double>&, const ChangedRows&,
+                                      const TableTensor&, Range);
 template void write_rows(const TableStore<float>&, const TableTensor&, Range, const Tensor&);
 template void write_rows(const TableStore<double>&, const TableTensor&, Range, const Tensor&);
 

@@ -7,6 +7,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/core/tensor.h"
+#include "lockstep/parallel/tables/changed_rows.h"
 #include "lockstep/parallel/tables/table_engine.h"
 #include "lockstep/parallel/tables/table_store.h"
 
@@ -20,6 +21,10 @@ std::vector<TableTensor> list_tensors(const TableStore<T>& store);
 template <class T>
 Tensor read_rows(const comm::Communicator& comm, const TableStore<T>& store, const TableTensor& tensor, Range rows,
                  bool wanted);
+// See TableEngine::read_changes().
+template <class T>
+RowChanges read_changed_rows(const comm::Communicator& comm, const TableStore<T>& store, const ChangedRows& changed,
+                             const TableTensor& tensor, Range rows);
 template <class T>
 void write_rows(const TableStore<T>& store, const TableTensor& tensor, Range rows, const Tensor& values);
 

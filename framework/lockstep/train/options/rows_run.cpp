@@ -53,6 +53,20 @@ OptionGroup run_rows(Options& o) {
                        "for ever), best:NAME (loss or a metric, of those written right after an evaluation), with "
                        "commas between; a number K is last:K",
                .effect = Effect::None},
+              {.name = "full-tables-every",
+               .value = option_value(o.checkpoints.full_tables_every),
+               .argument = "K",
+               .text = "of K checkpoints in a row one has all rows of sparse tables, the others have the rows that "
+                       "changed since",
+               .low = 1,
+               .effect = Effect::None},
+              {.name = "table-copy-mb",
+               .value = option_value(o.checkpoints.table_copy_mb),
+               .argument = "N",
+               .text = "MiB of sparse tables that rank 0 copies in memory for a checkpoint; larger ones are written to a "
+                       "file without a name before training goes on",
+               .high = 1e9,
+               .effect = Effect::None},
               {.name = "eval-every",
                .value = option_value(o.eval_every),
                .argument = "N",

@@ -11,6 +11,7 @@
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/options/options_table.h"
 #include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/step/table_state.h"
 
 namespace lockstep::train {
 namespace {
@@ -69,6 +70,10 @@ MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
   // The copy of the tensors, and the memory that HDF5 allocates at its first use (5 MiB with 1.10.8).
   constexpr std::size_t kHdf5 = 5 << 20;
   if (saves) memory.checkpoint = trainer.state_bytes() + kHdf5;
+  // Larger tables pass through memory piece by piece, as gathered, in their order, and on their way into the file.
+  const std::size_t tables = trainer.table_bytes();
+  if (saves && tables > static_cast<std::size_t>(run.facts.options.checkpoints.table_copy_mb) << 20)
+    memory.checkpoint -= tables - std::min(tables, 3 * TableState::kPieceElements * sizeof(double));
   return memory;
 }
 

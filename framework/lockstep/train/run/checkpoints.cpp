@@ -33,14 +33,14 @@ std::string best_text(const Trainer& trainer, const checkpoint::Best& best) {
 }  // namespace
 
 Checkpoints::Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files,
-                         checkpoint::Retention keep)
-    : comm_(comm), heartbeat_(heartbeat), trainer_(trainer), files_(files), keep_(std::move(keep)) {}
+                         Settings settings)
+    : comm_(comm), heartbeat_(heartbeat), trainer_(trainer), files_(files), settings_(std::move(settings)) {}
 
 void Checkpoints::start_writer() {
   snapshot_ = trainer_.make_snapshot();
   writer_ = std::make_unique<checkpoint::BackgroundWriter>(checkpoint::BackgroundWriterOptions{
       .folder = [this] { return files_.folder().folder()->make("checkpoints"); },
-      .keep = keep_,
+      .keep = settings_.keep,
       .report =
           [this](const checkpoint::Written& w) {
             files_.log().to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
@@ -60,53 +60,119 @@ void Checkpoints::wait_for_writer() {
 double Checkpoints::save(const std::string& metadata, const RunRecord& record) {
   const std::int64_t step = trainer_.updates();
   if (comm_.is_root()) wait_for_writer();
-  const double seconds = writer_ ? writer_->seconds() : 0;
+  const double seconds = writer_ ? writer_->written().seconds : 0;
   // Rank 0 may be slow here, and the other ranks wait for it.
   if (!comm_.is_root()) heartbeat_.wait();
-  trainer_.snapshot(snapshot_.get());
-  if (!spool_stream(step)) return seconds;
+  std::size_t table_bytes = 0;
+  const TableSave::Rows rows = choose_rows(step, table_bytes);
+  if (!copy_state(step, rows, table_bytes) || !spool_stream(step)) return seconds;
   heartbeat_.beat();
   fault_point("checkpoint.snapshot", step);
-  if (writer_) {
-    const std::optional<EvaluationRecord>& evaluation = record.evaluation;
-    std::optional<checkpoint::Score> score;
-    if (evaluation && evaluation->step == step) score = score_of(*evaluation, keep_.best);
-    if (spool_) snapshot_->add(spool_->tensors());
-    writer_->write({.tensors = snapshot_->tensors(),
-                    .metadata = metadata,
-                    .note = checkpoint::note_of(files_.run(), score, keep_),
-                    .step = step});
-  }
+  if (writer_) write(step, rows, metadata, record);
   saved_step_ = step;
   outdated_ = false;
   return seconds;
 }
 
+void Checkpoints::write(std::int64_t step, TableSave::Rows rows, const std::string& metadata,
+                        const RunRecord& record) {
+  const std::optional<EvaluationRecord>& evaluation = record.evaluation;
+  std::optional<checkpoint::Score> score;
+  if (evaluation && evaluation->step == step) score = score_of(*evaluation, settings_.keep.best);
+  std::string note = checkpoint::note_of(files_.run(), score, settings_.keep);
+  if (rows == TableSave::Rows::Changed) note = checkpoint::note_with_base(note, base_.begin_increment());
+  snapshot_->add(tables_.tensors());
+  if (spool_) snapshot_->add(spool_->tensors());
+  writer_->write({.tensors = snapshot_->tensors(), .metadata = metadata, .note = std::move(note), .step = step});
+}
+
+// Decides, on all ranks alike, which rows of sparse tables the checkpoint has; `bytes` becomes their size.
+TableSave::Rows Checkpoints::choose_rows(std::int64_t step, std::size_t& bytes) {
+  bytes = trainer_.table_bytes();
+  if (settings_.full_tables_every <= 1 || bytes == 0) return TableSave::Rows::All;
+  const std::size_t changed = trainer_.changed_bytes();
+  bool increment = false;
+  if (comm_.is_root()) {
+    std::string error;
+    const auto in = folder(error);
+    increment = in && changed < bytes / 2 && base_.find(writer_->written(), *in, step, settings_.full_tables_every - 1);
+    if (!increment) base_.begin_full(step);
+  }
+  if (comm_.broadcast_value(std::uint8_t{increment}) == 0) return TableSave::Rows::AllAsBase;
+  bytes = changed;
+  return TableSave::Rows::Changed;
+}
+
+// On rank 0: opens the folder of checkpoints; empty: `error` says why it could not be opened.
+std::optional<io::Folder> Checkpoints::folder(std::string& error) {
+  try {
+    return files_.folder().folder()->make("checkpoints");
+  } catch (const std::exception& failed) {
+    error = failed.what();
+    return std::nullopt;
+  }
+}
+
+// Copies the state. Returns false, on all ranks, if tables could not be copied.
+bool Checkpoints::copy_state(std::int64_t step, TableSave::Rows rows, std::size_t table_bytes) {
+  const bool to_file = table_bytes > settings_.table_copy_bytes;
+  const auto before = std::chrono::steady_clock::now();
+  std::string error;
+  if (comm_.is_root()) {
+    const auto in = to_file ? folder(error) : std::nullopt;
+    tables_.begin(in ? &*in : nullptr);
+  }
+  const bool takes = error.empty();
+  trainer_.snapshot(snapshot_.get(), {.rows = rows, .take = [&](io::NamedTensor tensor) {
+                                        if (takes) tables_.take(std::move(tensor));
+                                        heartbeat_.beat();
+                                      }});
+  if (table_bytes == 0) return true;
+  if (comm_.is_root() && takes) {
+    tables_.end();
+    error = tables_.error();
+  }
+  const std::chrono::duration<double> stood = std::chrono::steady_clock::now() - before;
+  if (comm_.is_root() && to_file)
+    log()->info("checkpoint of step {}: training stood still for {:.1f} s while {} MiB of sparse tables were copied to a "
+              "file",
+              step, stood.count(), (table_bytes + (1 << 20) - 1) >> 20);
+  if (is_copied(step, error)) return true;
+  tables_.free();
+  return false;
+}
+
+// Returns, on all ranks, whether rank 0 has no error; else a warning says that training goes on without this checkpoint.
+bool Checkpoints::is_copied(std::int64_t step, const std::string& error_of_root) {
+  failure_ = comm_.broadcast_string(error_of_root);
+  if (failure_.empty()) return true;
+  if (comm_.is_root())
+    log()->warn("the checkpoint of step {} is not written, and training goes on: {}", step, failure_);
+  return false;
+}
+
 // Writes the past samples of all ranks to a file beside the checkpoints, from where the writer takes them. Returns
 // false, on all ranks, if that fails: training goes on without this checkpoint.
 bool Checkpoints::spool_stream(std::int64_t step) {
+  failure_.clear();
   if (stream_ == nullptr) return true;
   spool_.reset();
-  std::optional<io::Folder> folder;
   std::string error;
-  if (comm_.is_root()) {
-    try {
-      folder = files_.folder().folder()->make("checkpoints");
-    } catch (const std::exception& failed) {
-      error = failed.what();
-    }
-  }
+  const std::optional<io::Folder> in = comm_.is_root() ? folder(error) : std::nullopt;
   error = comm_.broadcast_string(error);
   if (error.empty()) {
-    Spooled spooled = stream_->spool(heartbeat_, folder ? &*folder : nullptr);
+    Spooled spooled = stream_->spool(heartbeat_, in ? &*in : nullptr);
     spool_ = std::move(spooled.spool);
     error = spooled.error;
   }
-  failure_ = error;
-  if (error.empty()) return true;
+  if (is_copied(step, error)) return true;
   spool_.reset();
-  if (comm_.is_root()) log()->warn("the checkpoint of step {} is not written, and training goes on: {}", step, error);
   return false;
+}
+
+void Checkpoints::found(std::int64_t step, const std::optional<checkpoint::Base>& base) {
+  saved_step_ = step;
+  if (base) base_.resumed(*base);
 }
 
 void Checkpoints::claim() {
@@ -124,10 +190,10 @@ void Checkpoints::finish() {
 }
 
 void Checkpoints::name_best() {
-  if (keep_.best.empty() || !comm_.is_root()) return;
+  if (settings_.keep.best.empty() || !comm_.is_root()) return;
   try {
     const auto folder = files_.folder().folder()->find_inside("checkpoints");
-    const auto best = folder ? checkpoint::best(*folder, keep_) : std::nullopt;
+    const auto best = folder ? checkpoint::best(*folder, settings_.keep) : std::nullopt;
     if (!best) {
       log()->info("best checkpoint: none, as no checkpoint was written right after an evaluation");
       return;

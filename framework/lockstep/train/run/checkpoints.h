@@ -13,16 +13,25 @@
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/train/report/run_files.h"
 #include "lockstep/train/report/run_record.h"
+#include "lockstep/train/run/increment_base.h"
 #include "lockstep/train/run/stream_course.h"
+#include "lockstep/train/run/table_copy.h"
+#include "lockstep/train/step/table_state.h"
 #include "lockstep/train/step/trainer.h"
 
 namespace lockstep::train {
 
 class Checkpoints {
  public:
+  struct Settings {
+    checkpoint::Retention keep = {};
+    // Of each `full_tables_every` checkpoints one has all rows of sparse tables; the others have the changed rows, if
+    // these are less than half of all.
+    std::int64_t full_tables_every = 1;
+    std::size_t table_copy_bytes = 0;  // larger tables are copied to a file (table_copy.h)
+  };
   // All references must outlive this object.
-  Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files,
-              checkpoint::Retention keep);
+  Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files, Settings settings);
 
   // Saves also the progress and the reservoirs of this stream, which must outlive this object; null: there is none.
   void save_also(const StreamCourse* stream) { stream_ = stream; }
@@ -30,8 +39,8 @@ class Checkpoints {
   void start_writer();
   // Copies the state and starts to write it, with the step's `metadata` and `record`. No rank waits for the disk: rank
   // 0 reports a failed write and tries again. Returns, on rank 0, the seconds that the checkpoint before took; 0: not
-  // known. Collective. If rank 0 cannot write the past samples of streams, a warning says so, and the step is not
-  // saved.
+  // known. Collective. If rank 0 cannot write large tables or the past samples of streams to files from which the
+  // writer takes them, a warning says so, and the step is not saved.
   double save(const std::string& metadata, const RunRecord& record);
   // Waits until the writer no longer reads the copy of the last save(); the file may still be on its way to the disk.
   void claim();
@@ -41,25 +50,34 @@ class Checkpoints {
 
   std::int64_t saved_step() const { return saved_step_; }  // the step of the newest checkpoint; -1: there is none
   bool is_unsaved() const { return outdated_ || saved_step_ != trainer_.updates(); }
-  void found(std::int64_t step) { saved_step_ = step; }  // the run resumes from the checkpoint of this step
+  // The run resumes from the checkpoint of this step; `base`: on rank 0, see IncrementBase::resumed().
+  void found(std::int64_t step, const std::optional<checkpoint::Base>& base);
   void outdate() { outdated_ = true; }                   // the record has changed without a step, so it must be saved
 
  private:
   void wait_for_writer();
+  std::optional<io::Folder> folder(std::string& error);
+  TableSave::Rows choose_rows(std::int64_t step, std::size_t& bytes);
+  bool copy_state(std::int64_t step, TableSave::Rows rows, std::size_t table_bytes);
   bool spool_stream(std::int64_t step);
+  bool is_copied(std::int64_t step, const std::string& error_of_root);
+  void write(std::int64_t step, TableSave::Rows rows, const std::string& metadata, const RunRecord& record);
 
   const comm::Communicator& comm_;
   Heartbeat& heartbeat_;
   Trainer& trainer_;
   RunFiles& files_;
-  checkpoint::Retention keep_;
+  Settings settings_;
   std::int64_t saved_step_ = -1;
   bool outdated_ = false;
   const StreamCourse* stream_ = nullptr;
-  // On all ranks: the reason for which past samples of the last checkpoint could not be written; empty: they could.
+  // On all ranks: the reason for which tables or past samples of the last checkpoint could not be copied; empty: they
+  // could.
   std::string failure_;
   // On rank 0. The writer reads the snapshot and is therefore destroyed first.
   std::unique_ptr<checkpoint::StateSnapshot> snapshot_;
+  TableCopy tables_;
+  IncrementBase base_;
   std::unique_ptr<io::TensorSpool> spool_;  // past samples of all ranks, which the writer reads too
   std::unique_ptr<checkpoint::BackgroundWriter> writer_;
 };

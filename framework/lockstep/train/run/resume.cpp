@@ -83,7 +83,9 @@ std::optional<std::int64_t> Resumption::resume(const std::string& from) {
     return std::nullopt;
   }
   const std::string saved_metadata = comm.broadcast_string(file ? file->metadata() : "");
-  restore(saved_metadata, file ? file->tensors() : io::TensorSource(), from, path);
+  restore(saved_metadata, file ? file->tensors(true) : io::TensorSource(), from, path);
+  if (file) base_ = checkpoint::base_of(file->note());
+  if (file && !base_) base_ = checkpoint::Base{.step = trainer_.updates(), .hash = file->hash()};
   return trainer_.updates();
 }
 

@@ -25,6 +25,9 @@ class Resumption {
   // Resumes from the newest checkpoint of the run ("auto"), from a file, or from nothing (""), and determines the run's
   // id. Returns the step; empty: the run begins at step 0.
   std::optional<std::int64_t> resume(const std::string& from);
+  // On rank 0, after a resume: the checkpoint that has all rows of sparse tables, with the number of the increment from
+  // which the run resumed, or 0.
+  const std::optional<checkpoint::Base>& base() const { return base_; }
 
  private:
   std::optional<checkpoint::StoredCheckpoint> file_to_resume(const std::string& from, std::string& path);
@@ -38,6 +41,7 @@ class Resumption {
   Trainer& trainer_;
   Course& course_;
   RunRecord& record_;
+  std::optional<checkpoint::Base> base_;
 };
 
 }  // namespace lockstep::train

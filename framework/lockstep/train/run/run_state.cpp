@@ -11,16 +11,17 @@
 
 namespace lockstep::train {
 
-RunState::RunState(const RunParts& run, CallbackList& callbacks, checkpoint::Retention keep)
+RunState::RunState(const RunParts& run, CallbackList& callbacks, Checkpoints::Settings settings)
     : run_(run),
       callbacks_(callbacks),
-      checkpoints_(run.facts.comm, run.heartbeat, run.trainer, run.files, std::move(keep)) {
+      checkpoints_(run.facts.comm, run.heartbeat, run.trainer, run.files, std::move(settings)) {
   checkpoints_.save_also(run.course.stream());
 }
 
 std::optional<std::int64_t> RunState::resume(const std::string& from) {
-  const auto step = Resumption(run_.facts, run_.files, run_.trainer, run_.course, run_.record).resume(from);
-  if (step) checkpoints_.found(*step);
+  Resumption resumption(run_.facts, run_.files, run_.trainer, run_.course, run_.record);
+  const auto step = resumption.resume(from);
+  if (step) checkpoints_.found(*step, resumption.base());
   return step;
 }
 

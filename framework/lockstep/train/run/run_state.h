@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 
-#include "lockstep/checkpoint/retention.h"
 #include "lockstep/train/callbacks/callback_list.h"
 #include "lockstep/train/run/checkpoints.h"
 #include "lockstep/train/run/run_parts.h"
@@ -15,8 +14,8 @@ namespace lockstep::train {
 
 class RunState {
  public:
-  // The parts of `run` and `callbacks` must outlive this object; `keep` says which files stay.
-  RunState(const RunParts& run, CallbackList& callbacks, checkpoint::Retention keep);
+  // The parts of `run` and `callbacks` must outlive this object; `settings` are those of checkpoints.
+  RunState(const RunParts& run, CallbackList& callbacks, Checkpoints::Settings settings);
 
   Checkpoints& checkpoints() { return checkpoints_; }
   const Checkpoints& checkpoints() const { return checkpoints_; }

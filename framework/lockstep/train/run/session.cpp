@@ -82,17 +82,19 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
     prepare_use(before);
     return *trainer_;
   }
-  checkpoint::Retention keep;
+  const CheckpointOptions& saving = facts_->options.checkpoints;
+  Checkpoints::Settings settings{.full_tables_every = saving.full_tables_every,
+                                 .table_copy_bytes = static_cast<std::size_t>(saving.table_copy_mb) << 20};
   check_together(comm_, [&] {
     course_->check_last_batch(*trainer_);
-    keep = retention(facts_->options, trainer_->metrics());
+    settings.keep = retention(facts_->options, trainer_->metrics());
     is_higher_better("patience-metric", facts_->options.patience.metric, trainer_->metrics());
   });
   const RunParts parts = this->parts();
   const MemoryForecast memory = forecast_memory(parts, before);
   announce(parts, memory);
-  state_ = std::make_unique<RunState>(parts, *callbacks_, std::move(keep));
-  loop_.resumed_step = state_->resume(facts_->options.checkpoints.resume);
+  state_ = std::make_unique<RunState>(parts, *callbacks_, std::move(settings));
+  loop_.resumed_step = state_->resume(saving.resume);
   if (!facts_->options.weights.empty() && !loop_.resumed_step)
     load_weights(*facts_, *trainer_, head_to_replace(*facts_, module, model));
   io::FileDescriptor trace;

@@ -103,6 +103,7 @@ TrainerOptions trainer_options(const comm::Communicator& comm, const Options& op
   const std::vector<optim::ParameterGroup> groups = rate_groups(options.tuning);  // they come before a program's own
   trainer.update.groups.insert(trainer.update.groups.begin(), groups.begin(), groups.end());
   trainer.parallel.late_updates = true;  // a session evaluates and saves on all ranks together
+  trainer.tables.changes = options.checkpoints.full_tables_every > 1;
   trainer.compile.bf16 = computes_in_bf16(comm, options.precision);
   return trainer;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lockstep/checkpoint/increment.h"
 #include "lockstep/checkpoint/training_state.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/agreement.h"
@@ -58,6 +59,45 @@ std::vector<io::NamedTensor> TableState::read(bool wanted) const {
   return tensors;
 }
 
+void TableState::save(const TableSave& save) const {
+  const bool root = tables_ != nullptr && tables_->is_root();
+  for (const Piece& piece : pieces_) {
+    if (save.rows == TableSave::Rows::Changed) {
+      parallel::RowChanges changes = tables_->read_changes(*piece.tensor, piece.rows);
+      if (!root) continue;
+      save.take({std::string(checkpoint::kRowsPrefix) + piece.info.name, std::move(changes.numbers)});
+      save.take({std::string(checkpoint::kValuesPrefix) + piece.info.name, std::move(changes.values)});
+    } else {
+      Tensor tensor = read(piece, root);
+      if (root) save.take({piece.info.name, std::move(tensor)});
+    }
+  }
+  if (tables_ != nullptr && save.rows == TableSave::Rows::AllAsBase) tables_->clear_changes();
+}
+
+std::size_t TableState::changed_bytes() const {
+  if (tables_ == nullptr) return 0;
+  const std::vector<std::int64_t> rows = tables_->count_changes();
+  std::size_t bytes = 0;
+  for (const parallel::TableTensor& tensor : tables_->tensors()) {
+    const auto row = static_cast<std::size_t>(tensor.shape.elements() / tensor.shape[0]) * size_of(tables_->dtype());
+    bytes += static_cast<std::size_t>(rows[tensor.number]) * (row + sizeof(std::int32_t));
+  }
+  return bytes;
+}
+
+void TableState::load_changes(const io::TensorSource& source) const {
+  tables_->clear_changes();
+  for (const Piece& piece : pieces_) {
+    const std::string name = std::string(checkpoint::kRowsPrefix) + piece.info.name;
+    const auto info = std::ranges::find(source.infos, name, &io::TensorInfo::name);
+    if (piece.tensor->part >= 0 || info == source.infos.end() || info->shape.elements() == 0) continue;
+    const Tensor& rows = source.tensor(static_cast<std::size_t>(info - source.infos.begin())).tensor;
+    for (const std::int32_t row : rows.data<std::int32_t>())
+      tables_->mark_change(piece.tensor->number, piece.rows.begin + row);
+  }
+}
+
 void TableState::load(const io::TensorSource& source, bool weights_only) const {
   std::vector<std::pair<const Piece*, std::size_t>> found;
   std::string wrong;
@@ -75,6 +115,7 @@ void TableState::load(const io::TensorSource& source, bool weights_only) const {
   }
   check(wrong.empty(), "tables", "the state does not fit the sparse tables of the model: {}", wrong);
   for (const auto& [piece, index] : found) tables_->write(*piece->tensor, piece->rows, source.tensor(index).tensor);
+  if (tables_ != nullptr && !weights_only) load_changes(source);
 }
 
 namespace {

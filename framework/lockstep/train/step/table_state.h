@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,17 @@
 #include "lockstep/parallel/tables/table_engine.h"
 
 namespace lockstep::train {
+
+// How a checkpoint takes the sparse tables; the same on all ranks.
+struct TableSave {
+  enum class Rows : std::uint8_t {
+    All,
+    AllAsBase,  // all, and Changed counts from here on (TableOptions::changes)
+    Changed     // of each tensor the rows that changed since AllAsBase, as an increment has them (checkpoint/increment.h)
+  };
+  Rows rows = Rows::All;
+  std::function<void(io::NamedTensor)> take = {};  // called on rank 0
+};
 
 class TableState {
  public:
@@ -36,8 +48,13 @@ class TableState {
   Tensor read(const Piece& piece, bool wanted) const;
   // Returns all pieces that read() returns here.
   std::vector<io::NamedTensor> read(bool wanted) const;
+  // Passes the tensors of a checkpoint to `save.take`, one at a time, on rank 0.
+  void save(const TableSave& save) const;
+  // Returns the size of the tensors of a save with TableSave::Rows::Changed, on all ranks.
+  std::size_t changed_bytes() const;
   // Replaces the state, or the values alone, by the source's tensors, which are equal on all ranks. Throws Error that
-  // lists the missing ones and those of another shape before it writes. The caller then waits for all ranks.
+  // lists the missing ones and those of another shape before it writes. The caller then waits for all ranks. After a
+  // load of the state, the changed rows are those that the source lists (checkpoint/increment.h).
   void load(const io::TensorSource& source, bool weights_only) const;
   // Replaces values by rank 0's tensors of a weights file, whole or in pieces, removes those from its list, and adds to
   // its report. All ranks throw the Error of a strict load, before values change. The caller then waits for all ranks.
@@ -47,6 +64,8 @@ class TableState {
   io::TensorSource without_tables(const io::TensorSource& source) const;
 
  private:
+  void load_changes(const io::TensorSource& source) const;
+
   parallel::TableEngine* tables_;
   std::vector<Piece> pieces_;
 };

@@ -185,6 +185,12 @@ void Trainer::snapshot(checkpoint::StateSnapshot* into) {
   parts_->guard.memory().require_intact();
   parts_->state.snapshot(into);
 }
+void Trainer::snapshot(checkpoint::StateSnapshot* into, const TableSave& tables) {
+  parts_->guard.memory().require_intact();
+  parts_->state.snapshot(into, tables);
+}
+std::size_t Trainer::table_bytes() const { return parts_->state.tables().bytes(); }
+std::size_t Trainer::changed_bytes() const { return parts_->state.tables().changed_bytes(); }
 
 void Trainer::load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only) {
   parts_->state.load(tensors, updates, weights_only);

@@ -55,6 +55,7 @@ class CompiledModel;
 namespace lockstep::train {
 
 class StepProfile;
+struct TableSave;
 struct TrainerParts;
 
 class Trainer {
@@ -175,6 +176,10 @@ class Trainer {
   // null on ranks that want none. Training may go on while tensors() of the copy is read.
   std::unique_ptr<checkpoint::StateSnapshot> make_snapshot();
   void snapshot(checkpoint::StateSnapshot* into);
+  // Passes the tensors of sparse tables to `tables.take` in place of the copy (train/step/table_state.h).
+  void snapshot(checkpoint::StateSnapshot* into, const TableSave& tables);
+  std::size_t table_bytes() const;    // size of the tensors of sparse tables, which are a part of state_bytes()
+  std::size_t changed_bytes() const;  // size of those of a save of changed rows; collective
   // Replaces the state after `updates` updates by `tensors`, which must be equal on all ranks; with `weights_only`,
   // only the weights. Strict (see checkpoint/training_state.h); there is no broadcast, but all ranks must call it.
   void load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only = false);

@@ -79,11 +79,16 @@ std::unique_ptr<checkpoint::StateSnapshot> TrainerState::make_snapshot() {
                                                      checkpoint::TrainingState(model_.parameters(), updater_->rule()));
 }
 
-void TrainerState::snapshot(checkpoint::StateSnapshot* into) {
+void TrainerState::snapshot(checkpoint::StateSnapshot* into, const TableSave& tables) {
   engine_->average_replicas();
   engine_->fence();
   engine_->collect_states();
-  std::vector<io::NamedTensor> further = tables_.read(into != nullptr);
+  std::vector<io::NamedTensor> further;
+  if (tables.take) {
+    tables_.save(tables);
+  } else {
+    further = tables_.read(into != nullptr);
+  }
   if (into != nullptr) {
     std::ranges::move(further_state(), std::back_inserter(further));
     into->take(std::move(further));

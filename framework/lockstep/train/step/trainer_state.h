@@ -46,7 +46,9 @@ class TrainerState {
   std::vector<io::NamedTensor> state(bool wanted);
   std::size_t state_bytes() const;                             // size of the tensors of state(); no communication
   std::unique_ptr<checkpoint::StateSnapshot> make_snapshot();  // memory for a copy; no communication
-  void snapshot(checkpoint::StateSnapshot* into);
+  // Copies the state; `tables` says what becomes of sparse tables (Trainer::snapshot()).
+  void snapshot(checkpoint::StateSnapshot* into, const TableSave& tables = {});
+  const TableState& tables() const { return tables_; }
   void load(const std::vector<io::NamedTensor>& tensors, std::int64_t updates, bool weights_only);
   // Loads rank 0's tensors, which are sent, one at a time, to the ranks that write them (tensor_broadcast.h); `file`
   // names them in errors. If a tensor arrives damaged, all ranks throw AgreedError at the end, and the state must not
