@@ -52,9 +52,8 @@ class Increments : public InDirectory {
                                      .note = note_with_base(note_of(run_, std::nullopt), base)});
   }
   Base save_base(std::int64_t step, const Checkpoint& all) {
-    save(path_for(dir_, step), Draft{.tensors = io::source_of(all.tensors),
-                                     .metadata = all.metadata,
-                                     .note = note_of(run_, std::nullopt)});
+    save(path_for(dir_, step),
+         Draft{.tensors = io::source_of(all.tensors), .metadata = all.metadata, .note = note_of(run_, std::nullopt)});
     io::FileReader reader(path_for(dir_, step));
     return {.step = step, .hash = io::read_envelope(reader).hash, .number = 1};
   }
@@ -97,7 +96,8 @@ TEST_F(Increments, NeedTheirBaseAsItWas) {
   EXPECT_TRUE(has(reason(path_for(dir_ / "aside", 6)), "changed since step-0000000004.h5, a file that it needs"));
   fs::create_directory(dir_ / "checkpoints");
   fs::copy(path_for(dir_, 4), path_for(dir_ / "checkpoints", 4));
-  EXPECT_EQ(reason(path_for(dir_ / "aside", 6)), "no error") << "a resume has moved the increment aside, and not its base";
+  EXPECT_EQ(reason(path_for(dir_ / "aside", 6)), "no error")
+      << "a resume has moved the increment aside, and not its base";
   save_base(4, make(11));
   EXPECT_TRUE(has(reason(path_for(dir_, 6)), "its hash is ")) << "another file has its place";
   save_base(3, first);

@@ -234,7 +234,7 @@ TEST(Tables, SaveTheRowsThatChanged) {
     save(train::TableSave::Rows::AllAsBase, base);
     EXPECT_EQ(run.trainer->changed_bytes(), 0u);
     run.train(2);
-    run.trainer->reset_rows(run.network.words.operator->()->table(), std::vector<std::int64_t>{kWords - 2});
+    run.trainer->reset_rows(run.network.words.table(), std::vector<std::int64_t>{kWords - 2});
     const std::size_t bytes = run.trainer->changed_bytes();
     EXPECT_GT(bytes, 0u);
     EXPECT_LT(bytes, run.trainer->table_bytes() / 4);

@@ -24,7 +24,7 @@ struct Written {
   std::filesystem::path path;
   std::int64_t step = -1;  // of the file
   std::string hash = {};   // of its contents
-  double seconds = 0;  // from the request until the file was on the disk
+  double seconds = 0;      // from the request until the file was on the disk
 };
 
 struct BackgroundWriterOptions {

@@ -62,8 +62,7 @@ MergedTensors::MergedTensors(io::VerifiedFile& file, io::VerifiedFile& base) : f
     check(whole != base_places.end() && rows != places.end() && fits(info, infos[rows->second], of_base[whole->second]),
           kSite, "{}: the changed rows of \"{}\" do not fit the checkpoint {} since which they changed", file.path(),
           name, base.path());
-    entries_.push_back(
-        {.info = of_base[whole->second], .index = whole->second, .rows = rows->second, .values = i});
+    entries_.push_back({.info = of_base[whole->second], .index = whole->second, .rows = rows->second, .values = i});
   }
   std::ranges::sort(entries_, {}, [](const Entry& entry) { return entry.info.name; });
 }

@@ -42,7 +42,7 @@ class MergedTensors {
  private:
   struct Entry {
     io::TensorInfo info;
-    std::size_t index;                              // in the increment; in the base if the increment has changed rows
+    std::size_t index;  // in the increment; in the base if the increment has changed rows
     std::optional<std::size_t> rows = {}, values = {};  // of these, in the increment
   };
   const io::NamedTensor& read(const Entry& entry);

@@ -18,8 +18,7 @@ constexpr std::string_view kSite = "checkpoint";
 constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per call of the system
 constexpr const char* kName = ".lockstep-spool";       // for a moment, where a file system has no files without a name
 
-[[noreturn]] void fail_system(const std::string& path, int code, std::string_view operation,
-                              std::string_view content) {
+[[noreturn]] void fail_system(const std::string& path, int code, std::string_view operation, std::string_view content) {
   fail(kSite, "{}: {} a file for {}: {}", path, operation, content, std::generic_category().message(code));
 }
 

@@ -1,5 +1,5 @@
-// The rows of sparse tables that this rank owns and that changed since the last clear(): a byte for each row, or nothing
-// where no changes are asked for. Different threads may mark different rows.
+// The rows of sparse tables that this rank owns and that changed since the last clear(): a byte for each row, or
+// nothing where no changes are asked for. Different threads may mark different rows.
 #pragma once
 
 #include <algorithm>

@@ -122,7 +122,8 @@ class TypedTableEngine final : public TableEngine {
   }
   std::vector<std::int64_t> count_changes() override {
     std::vector<std::int64_t> counts(store_.count());
-    for (std::size_t t = 0; store_.owners().mine().front() == 0 && t < counts.size(); ++t) counts[t] = changed_.count(t);
+    for (std::size_t t = 0; store_.owners().mine().front() == 0 && t < counts.size(); ++t)
+      counts[t] = changed_.count(t);
     comm_.allreduce(comm::Buffer(counts), comm::ReduceOp::Sum);
     return counts;
   }

@@ -63,8 +63,8 @@ OptionGroup run_rows(Options& o) {
               {.name = "table-copy-mb",
                .value = option_value(o.checkpoints.table_copy_mb),
                .argument = "N",
-               .text = "MiB of sparse tables that rank 0 copies in memory for a checkpoint; larger ones are written to a "
-                       "file without a name before training goes on",
+               .text = "MiB of sparse tables that rank 0 copies in memory for a checkpoint; larger ones are written "
+                       "to a file without a name before training goes on",
                .high = 1e9,
                .effect = Effect::None},
               {.name = "eval-every",

@@ -74,8 +74,7 @@ double Checkpoints::save(const std::string& metadata, const RunRecord& record) {
   return seconds;
 }
 
-void Checkpoints::write(std::int64_t step, TableSave::Rows rows, const std::string& metadata,
-                        const RunRecord& record) {
+void Checkpoints::write(std::int64_t step, TableSave::Rows rows, const std::string& metadata, const RunRecord& record) {
   const std::optional<EvaluationRecord>& evaluation = record.evaluation;
   std::optional<checkpoint::Score> score;
   if (evaluation && evaluation->step == step) score = score_of(*evaluation, settings_.keep.best);
@@ -134,15 +133,17 @@ bool Checkpoints::copy_state(std::int64_t step, TableSave::Rows rows, std::size_
   }
   const std::chrono::duration<double> stood = std::chrono::steady_clock::now() - before;
   if (comm_.is_root() && to_file)
-    log()->info("checkpoint of step {}: training stood still for {:.1f} s while {} MiB of sparse tables were copied to a "
-              "file",
-              step, stood.count(), (table_bytes + (1 << 20) - 1) >> 20);
+    log()->info(
+        "checkpoint of step {}: training stood still for {:.1f} s while {} MiB of sparse tables were copied to a "
+        "file",
+        step, stood.count(), (table_bytes + (1 << 20) - 1) >> 20);
   if (is_copied(step, error)) return true;
   tables_.free();
   return false;
 }
 
-// Returns, on all ranks, whether rank 0 has no error; else a warning says that training goes on without this checkpoint.
+// Returns, on all ranks, whether rank 0 has no error; else a warning says that training goes on without this
+// checkpoint.
 bool Checkpoints::is_copied(std::int64_t step, const std::string& error_of_root) {
   failure_ = comm_.broadcast_string(error_of_root);
   if (failure_.empty()) return true;

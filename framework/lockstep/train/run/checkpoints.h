@@ -31,7 +31,8 @@ class Checkpoints {
     std::size_t table_copy_bytes = 0;  // larger tables are copied to a file (table_copy.h)
   };
   // All references must outlive this object.
-  Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files, Settings settings);
+  Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, Trainer& trainer, RunFiles& files,
+              Settings settings);
 
   // Saves also the progress and the reservoirs of this stream, which must outlive this object; null: there is none.
   void save_also(const StreamCourse* stream) { stream_ = stream; }
@@ -52,7 +53,7 @@ class Checkpoints {
   bool is_unsaved() const { return outdated_ || saved_step_ != trainer_.updates(); }
   // The run resumes from the checkpoint of this step; `base`: on rank 0, see IncrementBase::resumed().
   void found(std::int64_t step, const std::optional<checkpoint::Base>& base);
-  void outdate() { outdated_ = true; }                   // the record has changed without a step, so it must be saved
+  void outdate() { outdated_ = true; }  // the record has changed without a step, so it must be saved
 
  private:
   void wait_for_writer();

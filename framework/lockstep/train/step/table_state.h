@@ -23,7 +23,7 @@ struct TableSave {
   enum class Rows : std::uint8_t {
     All,
     AllAsBase,  // all, and Changed counts from here on (TableOptions::changes)
-    Changed     // of each tensor the rows that changed since AllAsBase, as an increment has them (checkpoint/increment.h)
+    Changed  // of each tensor the rows that changed since AllAsBase, as an increment has them (checkpoint/increment.h)
   };
   Rows rows = Rows::All;
   std::function<void(io::NamedTensor)> take = {};  // called on rank 0
