@@ -43,6 +43,7 @@ void Checkpoints::start_writer() {
       .keep = settings_.keep,
       .report =
           [this](const checkpoint::Written& w) {
+            tables_.free();  // the computing thread waits for the writer before it makes the next copy
             files_.log().to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
           }});
 }

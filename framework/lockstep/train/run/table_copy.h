@@ -1,6 +1,6 @@
 // A checkpoint's copy of sparse tables, on rank 0, from which the writer takes them while training changes the tables:
 // in memory up to a limit; above it in a file without a name beside the checkpoints (io/tensor_spool.h), to which they
-// are written, one tensor at a time, before training goes on. One thread.
+// are written, one tensor at a time, before training goes on. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class TableCopy {
   void begin(const io::Folder* folder);
   void take(io::NamedTensor tensor);
   void end();
-  void free();
+  void free();  // frees memory, or the file's space
   // Why the copy could not be written; then take() does nothing, so that other ranks can send the rest. Empty: it
   // could.
   const std::string& error() const { return error_; }
