@@ -28,8 +28,10 @@ BytePairs::BytePairs(BytePairVocabulary vocabulary) : vocabulary_(std::move(voca
   }
   for (std::size_t i = 0; i < merges.size(); ++i) {
     const auto& [left, right] = merges[i];
-    merges_.emplace(pair_of(id(left, i), id(right, i)),
-                    Merge{.rank = static_cast<std::int64_t>(i), .result = id(left + right, i)});
+    const std::int32_t result = id(left + right, i);
+    check(result != vocabulary_.end_of_text, source,
+          "merge {} makes '{}', the end of a document, expected merges of text alone", i + 1, left + right);
+    merges_.emplace(pair_of(id(left, i), id(right, i)), Merge{.rank = static_cast<std::int64_t>(i), .result = result});
   }
 }
 
@@ -100,6 +102,8 @@ std::string_view BytePairs::text(std::int32_t token) const {
   return vocabulary_.tokens[static_cast<std::size_t>(token)];
 }
 
-std::string BytePairs::describe() const { return formatted("{} byte pairs of {}", size(), vocabulary_.source); }
+std::string BytePairs::describe() const {
+  return formatted("{} byte pairs by {} merges of {}", size(), vocabulary_.merges.size(), vocabulary_.source);
+}
 
 }  // namespace lockstep::datasets

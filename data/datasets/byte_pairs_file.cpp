@@ -64,8 +64,9 @@ std::string bytes_of(const std::string& written) {
   for (std::size_t i = 0; i < written.size(); ++i) {
     std::uint32_t c = static_cast<unsigned char>(written[i]);
     if (c >= 0x80) {  // two bytes of UTF-8; the characters of bytes have no more
-      if (c >= 0xE0 || i + 1 == written.size()) return written;
-      c = (c & 0x1F) << 6 | (static_cast<unsigned char>(written[++i]) & 0x3Fu);
+      const std::uint32_t next = i + 1 < written.size() ? static_cast<unsigned char>(written[++i]) : 0;
+      if (c < 0xC2 || c >= 0xE0 || (next & 0xC0) != 0x80) return written;
+      c = (c & 0x1F) << 6 | (next & 0x3F);
     }
     const auto byte = std::ranges::find(characters, c);
     if (byte == characters.end()) return written;
@@ -167,8 +168,9 @@ bool has_type(const Json& value, std::string_view type, std::string_view parts) 
 BytePairVocabulary from_tokenizer(const fs::path& path, const Json& json) {
   const std::string file = path.string();
   const Json model = json.value("model", Json::object());
-  check(model.is_object() && model.value("type", Json("BPE")) == "BPE" && model.contains("merges"), file,
-        "model.type is {}, expected BPE with vocab and merges", model.value("type", Json()).dump());
+  check(model.is_object() && model.contains("merges"), file, "model is no object with merges, {}", kExpected);
+  const Json type = model.value("type", Json("BPE"));
+  check(type == "BPE", file, "model.type is {}, expected BPE with vocab and merges", type.dump(-1, ' ', true));
   const Json cut = json.value("pre_tokenizer", Json());
   check(has_type(cut, "ByteLevel", "pretokenizers") && !has_type(cut, "Split", "pretokenizers"), file,
         "its pre_tokenizer is not GPT-2's (ByteLevel), expected a vocabulary of bytes cut as GPT-2 does");

@@ -58,7 +58,8 @@ Value pair_products(Value vectors) {
 }
 
 FirstOrder::FirstOrder(const ClickModelConfig& c)
-    : ids_(this, "ids", {.num_embeddings = c.rows, .embedding_dim = 1, .weight_init = nn::constant(0), .sparse = c.sparse}) {
+    : ids_(this, "ids",
+           {.num_embeddings = c.rows, .embedding_dim = 1, .weight_init = nn::constant(0), .sparse = c.sparse}) {
   if (c.dense > 0)
     dense_ = std::make_unique<nn::Child<nn::Linear>>(this, "dense", nn::LinearConfig{.in = c.dense, .out = 1});
   else

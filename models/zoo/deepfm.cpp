@@ -20,7 +20,8 @@ Value second_order(Value vectors) { return 0.5 * (sum(square(sum(vectors, {1})),
 
 DeepFm::DeepFm(const ClickModelConfig& c, bool pairs)
     : first_(this, "first", c),
-      table_(this, "table", {.num_embeddings = c.rows, .embedding_dim = c.dim, .weight_init = table_init(c), .sparse = c.sparse}),
+      table_(this, "table",
+             {.num_embeddings = c.rows, .embedding_dim = c.dim, .weight_init = table_init(c), .sparse = c.sparse}),
       deep_(this, "deep", deep_of(c)),
       pairs_(pairs) {
   if (pairs && c.dense > 0)

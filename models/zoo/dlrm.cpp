@@ -24,7 +24,11 @@ ClickMlp::Config top_of(const ClickModelConfig& c) {
 }  // namespace
 
 Dlrm::Dlrm(const ClickModelConfig& c)
-    : table_(this, "table", {.num_embeddings = checked(c).rows, .embedding_dim = c.dim, .weight_init = table_init(c), .sparse = c.sparse}),
+    : table_(this, "table",
+             {.num_embeddings = checked(c).rows,
+              .embedding_dim = c.dim,
+              .weight_init = table_init(c),
+              .sparse = c.sparse}),
       top_(this, "top", top_of(c)) {
   if (c.dense == 0) return;
   const std::vector<std::int64_t> hidden = c.bottom.empty() ? std::vector<std::int64_t>{64, 32} : c.bottom;

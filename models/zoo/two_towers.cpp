@@ -46,7 +46,8 @@ Parameter frequencies(const std::vector<std::int64_t>& counts) {
 TwoTowers::TwoTowers(const ClickModelConfig& c)
     : config_(checked(c)),
       temperature_(c.temperature),
-      table_(this, "table", {.num_embeddings = c.rows, .embedding_dim = c.dim, .weight_init = table_init(c), .sparse = c.sparse}),
+      table_(this, "table",
+             {.num_embeddings = c.rows, .embedding_dim = c.dim, .weight_init = table_init(c), .sparse = c.sparse}),
       user_(this, "user", tower_of(c, c.user_fields * c.dim + c.dense)),
       item_(this, "item", tower_of(c, (c.fields - c.user_fields) * c.dim)) {
   if (!c.item_counts.empty()) log_q_ = &add("log_q", frequencies(c.item_counts));

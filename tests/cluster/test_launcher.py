@@ -22,9 +22,9 @@ class LauncherTest(ClusterTest):
     def setUp(self):
         super().setUp()
         self.secret = self.write_secret("secret", "the secret of these tests")
-        self.hosts = self.cluster(self.HOSTS)
+        self.hosts = self.cluster(self.HOSTS, slots=self.SLOTS)
 
-    HOSTS = 2
+    HOSTS = SLOTS = 2
 
     def tearDown(self):
         self.expect_nothing_left()

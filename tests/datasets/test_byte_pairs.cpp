@@ -78,6 +78,7 @@ TEST(BytePairs, JoinWhatComesFirstInTheList) {
   const auto tokenizer = open_tokenizer(write(folder, "vocab.json", vocabulary()));
   EXPECT_EQ(tokenizer->size(), 261);
   EXPECT_EQ(tokenizer->end_of_text(), 260);
+  EXPECT_NE(tokenizer->describe().find("261 byte pairs by 4 merges of "), std::string::npos);
   Tokens tokens;
   tokenizer->encode(
       "the then\n\xff"
@@ -130,13 +131,17 @@ TEST(BytePairs, DamagedVocabulariesAreErrors) {
   refused(whole, "#version: 0.2\nt h\nth", {"merges.txt", "line 3 has no end", "cut short"});
   refused(whole, "t h e\n", {"line 1 is 't h e'"});
   refused(whole, "q u\n", {"merge 1 needs the token 'qu'"});
+  refused(vocabulary("</s>").replace(1, 0, "\"/s>\": 261, "), "< /s>\n", {"merge 1 makes '</s>'"});
   refused(vocabulary("end"), kMerges, {"<|endoftext|>"});
   refused(R"({"a": 0, "b": 2, "<|endoftext|>": 3})", kMerges, {"there is no token 1 of 4"});
   refused(R"({"a": 0, "b": 0})", kMerges, {"the same number 0"});
   refused(R"({"a": -1})", kMerges, {"has the number -1"});
   refused(R"({"a": 99999999999})", kMerges, {"has the number 99999999999"});
   refused(R"({"a": 0, "<|endoftext|>": 1})", "", {"no token of the byte 0"});
-  refused(R"({"model": {"type": "WordPiece"}})", "", {"model.type is \"WordPiece\""});
+  refused(R"({"model": {"type": "WordPiece", "merges": []}})", "", {"model.type is \"WordPiece\""});
+  for (const char* model : {"[]", "3", "null", R"({"type": "BPE"})"})
+    refused(formatted(R"({{"model": {}}})", model), "", {"model is no object with merges"});
+  refused(whole, "#version: 0.2\n\xc4x h\n", {"merge 1 needs the token"});  // no UTF-8
   refused(
       R"({"model": {"type": "BPE", "merges": []}, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Split"}, {"type": "ByteLevel"}]}})",
       "", {"pre_tokenizer is not GPT-2's"});

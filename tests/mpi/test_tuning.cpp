@@ -1,5 +1,6 @@
 // Fine-tuning in a session: what --freeze, --lr-scale and --replace-head do to weights and rates, at any number of
 // ranks, and what they refuse.
+#include <cmath>
 #include <map>
 
 #include "lockstep/checkpoint/directory.h"
@@ -101,11 +102,14 @@ TEST(Tuning, StatisticsOfATrainedNormMove) {
 
 TEST(Tuning, RatesAreScaledByTheFirstPatternThatMatches) {
   const SharedDirectory shared;
-  const auto moves = [&](const std::string& scales) {
+  const auto moves = [&](const std::string& scales, double decay = 0) {
     train::Options options = tuning_options(shared.path() / formatted("scaled{}", scales.size()), 1);
     options.optimizer.sgd.momentum = 0;
     options.precision = train::Precision::F64;
     options.tuning.lr_scale = scales;
+    options.trainer.update.weight_decay = decay;
+    options.trainer.update.groups = {{.pattern = "head.*", .weight_decay = 0}};  // the program's own
+    if (decay > 0) options.tuning.no_decay = "conv.weight,*.bias";
     train::Session session(world(), options, "test_tuning", "{}", larger_images());
     const TunedNetwork network(10);
     train::Trainer& trainer = session.build(network, models::classify(network));
@@ -125,11 +129,15 @@ TEST(Tuning, RatesAreScaledByTheFirstPatternThatMatches) {
     return moved;
   };
   auto plain = moves(""), scaled = moves("head.weight=0.5,head.*=3,conv.*=0.25");
+  auto decayed = moves("head.weight=0.5,head.*=3,conv.weight=0.25", 0.1);
   for (const auto& [name, factor] :
        {std::pair{"head.weight", 0.5}, {"head.bias", 3.0}, {"conv.weight", 0.25}, {"norm.weight", 1.0}}) {
     EXPECT_NE(plain[name], 0) << name;
     EXPECT_NEAR(scaled[name], factor * plain[name], 1e-14) << name;
   }
+  for (const auto& [name, factor] : {std::pair{"head.weight", 0.5}, {"head.bias", 3.0}, {"conv.weight", 0.25}})
+    EXPECT_NEAR(decayed[name], factor * plain[name], 1e-14) << name;  // a group of --lr-scale leaves others' decay
+  EXPECT_GT(std::abs(decayed["norm.weight"] - plain["norm.weight"]), 1e-4);
 }
 
 TEST(Tuning, ANewHeadStandsOnLoadedLayers) {
@@ -211,6 +219,10 @@ TEST(Tuning, PatternsThatMatchNothingAreNamed) {
   refuse("norm.running_*", "", "--freeze: the pattern 'norm.running_*' matches no parameter");
   refuse("*", "", "--freeze * matches all parameters");
   refuse("conv.*", "conv.*=2", "--lr-scale: all parameters that 'conv.*' matches are frozen");
+  train::Options options = tuning_options(shared.path() / "run", 1);
+  options.tuning.no_decay = "conf.*";
+  expect_contains(error_of([&] { train_tuned(world(), options); }),
+                  "--no-decay: the pattern 'conf.*' matches no parameter, did you mean 'conv.*'?");
 }
 
 TEST(Tuning, AResumeNeedsTheSamePatterns) {

@@ -172,11 +172,18 @@ TEST(Groups, StarsStandForAnyCharacters) {
   EXPECT_FALSE(matches("*.bias", "bias"));
 }
 
-TEST(Groups, TheFirstThatFitsIsFound) {
-  const std::vector<ParameterGroup> groups{{.pattern = "a.*", .rate_scale = 1}, {.pattern = "*.bias", .rate_scale = 2}};
-  EXPECT_EQ(find_group(groups, "a.bias"), &groups[0]);
-  EXPECT_EQ(find_group(groups, "b.bias"), &groups[1]);
-  EXPECT_EQ(find_group(groups, "b.weight"), nullptr);
+TEST(Groups, EachSettingIsThatOfTheFirstThatHasIt) {
+  const std::vector<ParameterGroup> groups{{.pattern = "a.*", .rate_scale = 1},
+                                           {.pattern = "*.bias", .rate_scale = 2, .weight_decay = 0}};
+  const auto expect = [&](const char* name, std::optional<double> rate, std::optional<double> decay) {
+    const ParameterGroup settings = settings_of(groups, name);
+    EXPECT_EQ(settings.rate_scale, rate) << name;
+    EXPECT_EQ(settings.weight_decay, decay) << name;
+  };
+  expect("a.bias", 1, 0);
+  expect("a.weight", 1, {});
+  expect("b.bias", 2, 0);
+  expect("b.weight", {}, {});
 }
 
 }  // namespace

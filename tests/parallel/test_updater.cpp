@@ -64,9 +64,14 @@ TEST_F(UpdaterTest, GroupsScaleRatesAndSetDecay) {
   expect("fc.weight", 5, 0.1);
 }
 
-TEST_F(UpdaterTest, TheFirstGroupThatFitsCounts) {
-  update({.groups = {{.pattern = "conv.*", .rate_scale = 2}, {.pattern = "*.bias", .rate_scale = 7}}});
+TEST_F(UpdaterTest, EachSettingIsThatOfTheFirstGroupThatFitsAndHasIt) {
+  update({.weight_decay = 0.1,
+          .groups = {{.pattern = "conv.*", .rate_scale = 2},
+                     {.pattern = "*.bias", .rate_scale = 7, .weight_decay = 0},
+                     {.pattern = "conv.bias", .weight_decay = 0.5}}});
+  expect("conv.weight", 1, 0.1);
   expect("conv.bias", 1, 0);
+  expect("fc.weight", 0.5, 0.1);
 }
 
 TEST_F(UpdaterTest, RefusesAGroupThatFitsNothing) {

@@ -1,4 +1,4 @@
-// The texts of --freeze and --lr-scale, what contradicts trials, and the table of a range test.
+// The texts of --freeze, --lr-scale and --no-decay, what contradicts trials, and the table of a range test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,11 +21,18 @@ TEST(TuningOptions, PatternsAreReadInTheirOrder) {
   EXPECT_FALSE(groups[0].weight_decay);
   EXPECT_EQ(groups[1].pattern, "*");
   EXPECT_EQ(groups[1].rate_scale, 2e-3);
+  const auto spared = decay_groups({.no_decay = "a.*,b"});
+  ASSERT_EQ(spared.size(), 2U);
+  EXPECT_EQ(spared[1].pattern, "b");
+  EXPECT_EQ(spared[1].weight_decay, 0);
+  EXPECT_FALSE(spared[1].rate_scale);
 }
 
 TEST(TuningOptions, WrongTextsAreNamed) {
-  for (const char* text : {",", "a,", ",a", "a,,b"})
+  for (const char* text : {",", "a,", ",a", "a,,b"}) {
     EXPECT_TRUE(has(validation_error({.tuning = {.freeze = text}}), formatted("--freeze is '{}'", text))) << text;
+    EXPECT_TRUE(has(validation_error({.tuning = {.no_decay = text}}), formatted("--no-decay is '{}'", text))) << text;
+  }
   for (const char* text : {"a", "=2", "a=", "a=x", "a=0", "a=-1", "a=1x", "a=inf", "a=nan", "a=1,b"}) {
     const std::string error = validation_error({.tuning = {.lr_scale = text}});
     EXPECT_TRUE(has(error, "--lr-scale has the part '")) << text << ": " << error;

@@ -7,17 +7,18 @@
 
 namespace lockstep::optim {
 
-// One group. The first group whose pattern matches a parameter's full name applies; `*` stands for any characters. A
-// value that a group does not set is the optimizer's.
+// What holds for parameters whose full names match; `*` stands for any characters. Each setting of a parameter is that
+// of the first group which matches its name and has the setting, so one group may scale a rate and another one set the
+// decay. What no group sets is the optimizer's.
 struct ParameterGroup {
-  std::string pattern;    // "fc.*", "*.bias"
-  double rate_scale = 1;  // factor on the scheduled learning rate
+  std::string pattern;                    // "fc.*", "*.bias"
+  std::optional<double> rate_scale = {};  // factor on the scheduled learning rate
   std::optional<double> weight_decay = {};
 };
 
 // Whether `name` matches the pattern as a whole.
 bool matches(const std::string& pattern, const std::string& name);
-// Returns the first group that matches the full name, owned by `groups`; null if there is none.
-const ParameterGroup* find_group(const std::vector<ParameterGroup>& groups, const std::string& name);
+// Returns the settings of the parameter with this full name, with `name` as the pattern.
+ParameterGroup settings_of(const std::vector<ParameterGroup>& groups, const std::string& name);
 
 }  // namespace lockstep::optim

@@ -31,7 +31,7 @@ void check_numbers(const UpdaterOptions& options) {
   check_number(options.clip_value, "largest element of the gradient", "");
   check_number(options.clip_layer_norm, "largest norm of a parameter's gradient", "");
   for (const optim::ParameterGroup& g : options.groups) {
-    check_number(g.rate_scale, "scale of rates", fmt::format(" of group '{}'", g.pattern));
+    check_number(g.rate_scale.value_or(1), "scale of rates", fmt::format(" of group '{}'", g.pattern));
     check_number(g.weight_decay.value_or(0), "weight decay", fmt::format(" of group '{}'", g.pattern));
   }
 }
@@ -80,14 +80,13 @@ void Updater::add_parameter(std::size_t bucket, const plan::BucketEntry& e) {
   check(!by_parameter() || e.offset % kBlock == 0, "optimizer",
         "{} begins at element {} of its bucket, expected a multiple of {}: the update needs norms of whole parameters",
         e.name, e.offset, kBlock);
-  const optim::ParameterGroup* group = optim::find_group(options_.groups, e.name);
+  const optim::ParameterGroup settings = optim::settings_of(options_.groups, e.name);
   const bool is_weight = e.parameter->role == Role::Weight;
-  Whole whole{.blocks = blocks_.at(bucket, {e.offset, e.offset + e.elements}),
-              .rate_scale = group != nullptr ? group->rate_scale : 1,
-              .weight_decay = options_.decay_biases_and_norms || is_weight ? options_.weight_decay : 0,
-              .adapts = uses_norms() && is_weight};
-  if (group != nullptr && group->weight_decay) whole.weight_decay = *group->weight_decay;
-  wholes_.push_back(whole);
+  const double usual_decay = options_.decay_biases_and_norms || is_weight ? options_.weight_decay : 0;
+  wholes_.push_back({.blocks = blocks_.at(bucket, {e.offset, e.offset + e.elements}),
+                     .rate_scale = settings.rate_scale.value_or(1),
+                     .weight_decay = settings.weight_decay.value_or(usual_decay),
+                     .adapts = uses_norms() && is_weight});
   Chunk c{bucket, {}, wholes_.size() - 1};
   for (std::int64_t begin = 0; begin < e.elements; begin += kChunk) {  // relative to the begin of the parameter
     c.range = {e.offset + begin, e.offset + std::min(begin + kChunk, e.elements)};

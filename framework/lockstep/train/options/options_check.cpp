@@ -159,6 +159,7 @@ void check_streams(const Options& o) {
 void check_trials(const Options& o) {
   freeze_patterns(o.tuning);
   rate_groups(o.tuning);
+  decay_groups(o.tuning);
   check(!o.tuning.replace_head || !o.weights.empty(), kOptionsSite,
         "--replace-head without --weights, expected the file whose other layers are taken");
   const TrialOptions usual;

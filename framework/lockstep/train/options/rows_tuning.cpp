@@ -25,6 +25,12 @@ OptionGroup tuning_rows(Options& o) {
                    "the first pattern that matches a name counts",
            .resume = Resume::Never,
            .reason = "parameters would go on with other rates"},
+          {.name = "no-decay",
+           .value = option_value(o.tuning.no_decay),
+           .argument = "PATTERNS",
+           .text = "parameters without weight decay, by name, with commas between patterns, as in "
+                   "'*.pos_embedding,*.scale', beside those of --no-decay-norm-bias; rows of sparse tables have "
+                   "--table-weight-decay"},
       }};
 }
 

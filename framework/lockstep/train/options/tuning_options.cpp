@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/train/options/options_table.h"
@@ -48,6 +49,13 @@ std::vector<optim::ParameterGroup> rate_groups(const TuningOptions& options) {
           part);
     groups.push_back({.pattern = part.substr(0, equals), .rate_scale = factor});
   }
+  return groups;
+}
+
+std::vector<optim::ParameterGroup> decay_groups(const TuningOptions& options) {
+  std::vector<optim::ParameterGroup> groups;
+  for (std::string& pattern : parts_of(options.no_decay, "no-decay", "PATTERN or PATTERN,PATTERN,..., as in '*.scale'"))
+    groups.push_back({.pattern = std::move(pattern), .weight_decay = 0});
   return groups;
 }
 

@@ -1,5 +1,5 @@
-// Options of fine-tuning: new heads, frozen parameters, rates by parameter. The functions read the texts of the command
-// line; they throw Error with the option's name.
+// Options of fine-tuning: new heads, frozen parameters, rates and decay by parameter. The functions read the texts of
+// the command line; they throw Error with the option's name.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ struct TuningOptions {
   bool replace_head = false;  // the last layer keeps its initial values when --weights is loaded
   std::string freeze{};       // patterns of parameters that are not trained: "conv1.*,layer1.*"
   std::string lr_scale{};     // factors on the rate of parameters: "layer4.*=0.1,fc.*=1"
+  std::string no_decay{};     // patterns of parameters without weight decay: "*.pos_embedding,*.scale"
 };
 
 // Trials of a training, which help to set it up.
@@ -28,5 +29,7 @@ struct TrialOptions {
 std::vector<std::string> freeze_patterns(const TuningOptions& options);
 // Returns the groups of --lr-scale, in their order.
 std::vector<optim::ParameterGroup> rate_groups(const TuningOptions& options);
+// Returns the groups of --no-decay: a weight decay of 0.
+std::vector<optim::ParameterGroup> decay_groups(const TuningOptions& options);
 
 }  // namespace lockstep::train

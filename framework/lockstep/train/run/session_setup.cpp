@@ -100,8 +100,9 @@ TrainerOptions trainer_options(const comm::Communicator& comm, const Options& op
   trainer.seed = options.seed;
   trainer.bucket_bytes = static_cast<std::int64_t>(options.bucket_mb * 1048576);
   trainer.rule = optim::make_rule(options.optimizer);
-  const std::vector<optim::ParameterGroup> groups = rate_groups(options.tuning);  // they come before a program's own
-  trainer.update.groups.insert(trainer.update.groups.begin(), groups.begin(), groups.end());
+  std::vector<optim::ParameterGroup>& groups = trainer.update.groups;  // those of the user come before a program's own
+  for (const auto& of_user : {rate_groups(options.tuning), decay_groups(options.tuning)})
+    groups.insert(groups.begin(), of_user.begin(), of_user.end());
   trainer.parallel.late_updates = true;  // a session evaluates and saves on all ranks together
   trainer.tables.changes = options.checkpoints.full_tables_every > 1;
   trainer.compile.bf16 = computes_in_bf16(comm, options.precision);

@@ -80,7 +80,8 @@ void freeze(const nn::Module& module, const std::vector<std::string>& patterns) 
               norms == 0 ? "" : formatted(", and the statistics of {} batch norms", norms));
 }
 
-void check_rates(const nn::Module& module, const std::vector<optim::ParameterGroup>& groups) {
+// Checks that each pattern of an option matches parameters that are trained, and says how many.
+void check_groups(const nn::Module& module, std::string_view option, const std::vector<optim::ParameterGroup>& groups) {
   const std::vector<NamedParameter> weights = weights_of(module.named_parameters());
   for (const optim::ParameterGroup& group : groups) {
     std::int64_t matched = 0, trained = 0;
@@ -89,10 +90,12 @@ void check_rates(const nn::Module& module, const std::vector<optim::ParameterGro
       ++matched;
       trained += p.parameter->trainable ? 1 : 0;
     }
-    if (matched == 0) fail_unmatched("lr-scale", group.pattern, module);
-    check(trained > 0, kOptionsSite, "--lr-scale: all parameters that '{}' matches are frozen, expected trained ones",
+    if (matched == 0) fail_unmatched(option, group.pattern, module);
+    check(trained > 0, kOptionsSite, "--{}: all parameters that '{}' matches are frozen, expected trained ones", option,
           group.pattern);
-    log()->info("rate times {:.6g}: {} parameters of {}", group.rate_scale, trained, group.pattern);
+    const std::string setting =
+        group.rate_scale ? formatted("rate times {:.6g}", *group.rate_scale) : "no weight decay";
+    log()->info("{}: {} parameters of {}", setting, trained, group.pattern);
   }
 }
 
@@ -112,7 +115,8 @@ std::vector<std::string> head_of(const RunFacts& facts, const nn::Module& module
 void apply_tuning(const Options& options, const nn::Module& module) {
   if (const std::vector<std::string> patterns = freeze_patterns(options.tuning); !patterns.empty())
     freeze(module, patterns);
-  check_rates(module, rate_groups(options.tuning));
+  check_groups(module, "lr-scale", rate_groups(options.tuning));
+  check_groups(module, "no-decay", decay_groups(options.tuning));
 }
 
 std::vector<std::string> head_to_replace(const RunFacts& facts, const nn::Module& module,

@@ -11,8 +11,8 @@
 namespace lockstep::train {
 
 // Freezes the parameters that --freeze names, and the statistics of batch norms whose parameters are all frozen. Checks
-// that each pattern of --freeze and --lr-scale matches parameters; throws Error, with the names that were probably
-// meant, if one matches none. No communication.
+// that each pattern of --freeze, --lr-scale and --no-decay matches parameters; throws Error, with the names that were
+// probably meant, if one matches none. No communication.
 void apply_tuning(const Options& options, const nn::Module& module);
 
 // With --replace-head, returns the names of the tensors of the model's last layer, which keep their initial values;
