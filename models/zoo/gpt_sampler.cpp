@@ -28,10 +28,14 @@ Tensor indices(std::span<const std::int32_t> tokens, Shape shape) {
 
 }  // namespace
 
-std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& o, double uniform) {
+void check_sampling(const SamplingOptions& o) {
   check(o.temperature >= 0 && o.temperature <= 1e6 && o.top_k >= 0 && o.top_p > 0 && o.top_p <= 1, kGptSamplerSite,
         "temperature {}, top-k {}, top-p {}: expected 0 to 1e6, at least 0, above 0 and at most 1", o.temperature,
         o.top_k, o.top_p);
+}
+
+std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& o, double uniform) {
+  check_sampling(o);
   for (std::size_t i = 0; i < logits.size(); ++i)
     check(std::isfinite(logits[i]), kGptSamplerSite, "the logit of token {} is {}, expected a finite number", i,
           logits[i]);

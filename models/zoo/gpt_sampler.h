@@ -18,6 +18,8 @@ struct SamplingOptions {
   double top_p = 1;        // only the most likely tokens that together have this probability (Holtzman et al., 2020)
 };
 
+// Throws Error for options out of range.
+void check_sampling(const SamplingOptions& options);
 // Returns the token that the number `uniform` of [0, 1) chooses from the probabilities that these logits give. Of equal
 // logits the first one counts as more likely. A pure function with the same result everywhere. Throws Error for options
 // out of range and for logits that are not finite.

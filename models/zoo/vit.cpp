@@ -149,9 +149,9 @@ std::vector<ModelEntry> vit_entries() {
         entry(formatted("vit_{}_cifar", size),
               formatted("ViT-{} with patches of 4 pixels and stochastic depth 0.1, for 32x32 images", size), config));
   }
-  const VitConfig mini{.image = {3, 32, 32}, .classes = 10, .patch = 4, .width = 128, .layers = 6, .heads = 4};
+  const VitConfig mini{.image = {3, 32, 32}, .classes = 10, .patch = 4, .width = 96, .layers = 4, .heads = 3};
   entries.push_back(entry("vit_mini_cifar",
-                          "ViT of 6 blocks, 128 wide, with 4 heads and patches of 4 pixels, for 32x32 images", mini));
+                          "ViT of 4 blocks, 96 wide, with 3 heads and patches of 4 pixels, for 32x32 images", mini));
   return entries;
 }
 

@@ -18,15 +18,17 @@ class ProgramTest(LauncherTest):
     SLOTS = 8
 
     def found(self, output):
-        """The state of the newest checkpoint, and losses as they are written."""
+        """The state of the newest checkpoint, losses as they are written, and the last evaluation."""
         folder = self.scratch / output
-        return self.state(checkpoints(folder)[-1])["tensors"], metrics(folder), metrics(folder, "eval")
+        return self.state(checkpoints(folder)[-1])["tensors"], metrics(folder), metrics(folder, "eval")[-1]
+
+
+CLICKS = ["--click-eval-samples", 100, "--click-fields", 3, "--click-ids", 40, "--dim", 4, "--bottom", "8", "--top", "8"]
 
 
 class Recommenders(ProgramTest):
     def command(self, output, *more):
-        return program("train_recsys", "--click-samples", 480, "--click-eval-samples", 100, "--click-fields", 3, "--click-ids", 40, "--dim", 4, "--bottom", "8", "--top", "8",
-                       "--global-batch", 96, *ALIKE, "--output", self.scratch / output, *more)
+        return program("train_recsys", *CLICKS, "--click-samples", 480, "--global-batch", 96, *ALIKE, "--output", self.scratch / output, *more)
 
     def test_two_by_eight_with_sharded_tables_computes_what_one_rank_does(self):
         self.succeed(ranks(1, self.command("one")))
@@ -39,7 +41,7 @@ class Recommenders(ProgramTest):
             self.assertEqual(self.found(way), self.found("one"), way)
 
 
-class Sequences(ProgramTest):
+class Programs(ProgramTest):
     def programs(self):
         data = self.scratch / "lorenz.h5"
         self.succeed(program("lockstep-data", "generate", "lorenz", "--samples", 90, "--past", 16, "--future", 4, "--seed", 1, "--output", data))
@@ -49,6 +51,7 @@ class Sequences(ProgramTest):
                              "--mixup-alpha", 0.8, "--cutmix-alpha", 1, "--random-erase", 0.25, "--optimizer", "adamw", "--no-decay", "encoder.pos_embedding"],
             "train_fields": ["--dataset", "hdf5", "--files", data, "--series", "--inputs", "past", "--targets", "future", "--model", "encoder", "--width", 16,
                              "--limit-train", 80, "--optimizer", "adamw"],
+            "train_recsys": [*CLICKS, "--click-samples", 80, "--shard-tables"],
         }
 
     def test_two_hosts_a_stop_in_an_epoch_and_a_kill_change_no_bit(self):
