@@ -54,7 +54,7 @@ Tensor read_rows(const comm::Communicator& comm, const TableStore<T>& store, con
     return Tensor::from<T>(shape_of(tensor, rows.size()),
                            std::span(from, static_cast<std::size_t>(rows.size() * width)));
   }
-  const RowDeal& deal = store.deal();
+  const RowDeal& deal = stored.deal;
   std::vector<std::int64_t> counts;  // elements, by rank
   for (int r = 0; r < comm.size(); ++r)
     counts.push_back((deal.rows_below(r, rows.end) - deal.rows_below(r, rows.begin)) * width);
@@ -75,7 +75,7 @@ void write_rows(const TableStore<T>& store, const TableTensor& tensor, Range row
   check(values.elements() == rows.size() * width, "tables", "'{}' got {} elements for {} rows, expected {}",
         tensor.table, values.elements(), rows.size(), rows.size() * width);
   const Tensor typed = values.to(dtype_of<T>);
-  const RowDeal& deal = store.deal();
+  const RowDeal& deal = stored.deal;
   const int me = store.owners().me;
   for (std::int64_t i = deal.rows_below(me, rows.begin); i < deal.rows_below(me, rows.end); ++i) {
     const std::int64_t row = deal.row(me, i);
