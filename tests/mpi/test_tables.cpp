@@ -74,14 +74,17 @@ struct Clicks : nn::Module {
 
 struct ClickTask {
   std::int64_t steps = 5;
-  bool sparse = true, shard = false, changes = false;
+  bool sparse = true, shard = false;
   RowRule rule = RowRule::Sgd;
   double clip = 0;
   std::int64_t accumulate = 1, global_batch = 32;
   double decay = 0, rate = 0.05;
+  bool ahead = false;  // the ids of a batch are announced a step before
+  parallel::TableOptions tables{};
   std::string name() const {
-    return formatted("{} {} shard {} clip {} accumulate {}", optim::name_of(rule), sparse ? "sparse" : "dense", shard,
-                     clip, accumulate);
+    return formatted("{} {} shard {} clip {} accumulate {} ahead {} placement {} hot rows {} exchange {}",
+                     optim::name_of(rule), sparse ? "sparse" : "dense", shard, clip, accumulate, ahead,
+                     static_cast<int>(tables.placement), tables.hot_rows, static_cast<int>(tables.exchange));
   }
 };
 
@@ -91,9 +94,10 @@ struct ClickRun {
   std::unique_ptr<data::Loader> loader;
   std::unique_ptr<train::Trainer> trainer;
   double rate;
+  bool ahead;
   std::vector<double> losses{};
 
-  ClickRun(const Communicator& comm, const ClickTask& task) : network(task.sparse), rate(task.rate) {
+  ClickRun(const Communicator& comm, const ClickTask& task) : network(task.sparse), rate(task.rate), ahead(task.ahead) {
     const parallel::WorldLayout where(comm.rank(), comm.size(), 4);
     const data::DistributedSampler sampler({.size = dataset->size(),
                                             .global_batch = task.global_batch,
@@ -105,8 +109,9 @@ struct ClickRun {
                                   .shards = 4,
                                   .accumulate = task.accumulate,
                                   .seed = 5,
-                                  .tables = {.shard = task.shard, .changes = task.changes},
+                                  .tables = task.tables,
                                   .clip_norm = task.clip};
+    options.tables.shard = task.shard;
     options.tables.rules.all = {.rule = task.rule, .weight_decay = task.decay, .l1 = 0.01, .l2 = 0.1};
     trainer = std::make_unique<train::Trainer>(
         comm, network, [this](const plan::Inputs& in) { return network.trace(in); }, loader->fields(), options);
@@ -114,6 +119,7 @@ struct ClickRun {
   void train(std::int64_t steps) {
     for (std::int64_t s = 0; s < steps; ++s) {
       data::Batch batch = loader->next();
+      if (ahead) trainer->announce(*loader->peek());
       losses.push_back(trainer->step(batch, rate).loss);
       loader->recycle(std::move(batch));
     }
@@ -172,6 +178,68 @@ TEST(Tables, OfEveryRuleHaveTheSameBitsAtAnyNumberOfRanks) {
   }
 }
 
+// Ids that travel a step early, parts of tables, replicas of hot rows (which are chosen after eight steps), and blocks.
+TEST(Tables, HaveTheSameBitsWhereverRowsLieAndHoweverTheyTravel) {
+  using parallel::RowPlacement;
+  using parallel::TableExchange;
+  for (const RowRule rule : {RowRule::Adagrad, RowRule::Adam}) {
+    ClickTask task{.steps = 11, .rule = rule, .clip = 0.5, .rate = 0.02};
+    const auto alone = run_clicks(Communicator::self(), task);
+    task.shard = task.ahead = true;
+    for (const std::int64_t hot : {0, 25}) {
+      for (const RowPlacement placement : {RowPlacement::Hash, RowPlacement::Range}) {
+        task.tables = {.placement = placement,
+                       .hot_rows = hot,
+                       .exchange = hot > 0 ? TableExchange::Blocks : TableExchange::Auto};
+        expect_alike(*alone, *run_clicks(world(), task), task.name());
+      }
+    }
+    task.shard = false;
+    task.tables = {.exchange = TableExchange::Blocks};
+    expect_alike(*alone, *run_clicks(world(), task), task.name());
+  }
+  ClickTask task{.tables = {.hot_rows = 3}};
+  const std::string error = error_of([&] { ClickRun(world(), task); });
+  EXPECT_NE(error.find("3 hot rows of tables that are not sharded"), std::string::npos) << error;
+}
+
+// A batch that changes after its ids were announced is looked up all the same; another batch takes its place.
+TEST(Tables, LookUpWhatTheBatchHasNotWhatWasAnnounced) {
+  ClickTask task{.rule = RowRule::Adagrad};
+  ClickRun alone(Communicator::self(), task);
+  task.shard = true;
+  ClickRun sharded(world(), task);
+  for (ClickRun* run : {&alone, &sharded}) {
+    for (int s = 0; s < 4; ++s) {
+      data::Batch batch = run->loader->next(), early = run->loader->next();
+      if (s % 2 == 0) {
+        run->trainer->announce(early);
+        run->losses.push_back(run->trainer->step(batch, 0.05).loss);
+        for (std::int32_t& id : early.at("words").data<std::int32_t>()) id = (id + 7) % kWords;
+        run->losses.push_back(run->trainer->step(early, 0.05).loss);
+      } else {
+        run->trainer->announce(batch);
+        run->losses.push_back(run->trainer->step(batch, 0.05).loss);
+      }
+    }
+  }
+  expect_alike(alone, sharded, "batches that change");
+}
+
+TEST(Tables, MayBeWrittenBetweenStepsWithReplicas) {
+  ClickTask task{.steps = 10, .shard = true, .rule = RowRule::Adagrad, .ahead = true, .tables = {.hot_rows = 20}};
+  const auto run = run_clicks(world(), task);
+  task.shard = false;
+  task.tables = {};
+  const auto alone = run_clicks(Communicator::self(), task);
+  const std::vector<std::int64_t> rows{0, 1, 2, 3, 5, 8};
+  for (ClickRun* one : {run.get(), alone.get()}) {
+    one->trainer->reset_rows(one->network.words.table(), rows);
+    one->train(2);
+  }
+  expect_alike(*alone, *run, task.name());
+}
+
 TEST(Tables, CountInTheNormOfClipping) {
   for (const std::int64_t accumulate : {1, 3}) {
     ClickTask task{.rule = RowRule::Adagrad, .clip = 0.3, .accumulate = accumulate};
@@ -221,7 +289,7 @@ TEST(Tables, ResumeInAnotherFormAsIfNothingHadStopped) {
 
 TEST(Tables, SaveTheRowsThatChanged) {
   for (const bool shard : {false, true}) {
-    ClickRun run(world(), {.shard = shard, .changes = true, .rule = RowRule::Adam});
+    ClickRun run(world(), {.shard = shard, .rule = RowRule::Adam, .tables = {.changes = true}});
     std::map<std::string, Tensor> base, changed;
     const auto save = [&](train::TableSave::Rows rows, std::map<std::string, Tensor>& to) {
       const auto copy = world().is_root() ? run.trainer->make_snapshot() : nullptr;

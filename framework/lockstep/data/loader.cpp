@@ -106,11 +106,27 @@ Loader::Produced Loader::produce(Job job) {
   return {std::move(batch), job.after};
 }
 
+Loader::Produced Loader::take() {
+  if (peeked_) return *std::exchange(peeked_, std::nullopt);
+  supply_steps();
+  Produced produced = prefetch_->next().value();
+  ++supplied_.returned;
+  return produced;
+}
+
+const Batch* Loader::peek() {
+  try {
+    if (!peeked_) peeked_ = take();
+    return &peeked_->batch;
+  } catch (const std::exception&) {
+    seek(position_);  // next() reads the sample again and reports it
+    return nullptr;
+  }
+}
+
 Batch Loader::next() {
   try {
-    supply_steps();
-    Produced produced = prefetch_->next().value();
-    ++supplied_.returned;
+    Produced produced = take();
     if (options_.finish) options_.finish(produced.batch);
     position_ = produced.after;
     return std::move(produced.batch);
@@ -121,6 +137,7 @@ Batch Loader::next() {
 }
 
 void Loader::seek(SamplerPosition position) {
+  peeked_.reset();
   prefetch_.reset();  // its threads use the sampler
   supplied_.jobs.clear();
   supplied_.brought = supplied_.returned = 0;

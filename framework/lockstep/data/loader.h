@@ -48,6 +48,9 @@ class Loader {
   // Returns the next step's samples; after the last batch of an epoch, the next epoch begins. Throws Error for a sample
   // that cannot be read.
   Batch next();
+  // Returns the batch that next() will return, once it is made; null where next() will throw. It is valid until then,
+  // or until seek(). With a supply, all ranks must call it alike.
+  const Batch* peek();
   // Returns a batch's memory to the loader, for a later batch.
   void recycle(Batch batch) { memory_.give_back(std::move(batch.fields)); }
 
@@ -88,6 +91,7 @@ class Loader {
 
   void start();
   void supply_steps();
+  Produced take();
   Job claim();
   Produced produce(Job job);
   std::vector<std::int64_t> samples_to_read(const StepSamples& step) const;
@@ -100,6 +104,7 @@ class Loader {
   std::vector<Field> fields_;  // of a batch
   BatchMemory memory_;
   SamplerPosition position_;
+  std::optional<Produced> peeked_;
   Supplied supplied_;
   std::unique_ptr<Prefetch> prefetch_;  // last: its threads use the members above
 };

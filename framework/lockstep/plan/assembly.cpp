@@ -138,14 +138,9 @@ class Assembler {
     return outputs;
   }
 
-  // By input of the step: the name of the graph input that it is, in any form; "" for other values.
   std::vector<std::string> fields_of(const PlanStep& step) const {
-    std::vector<std::string> fields(step.inputs.size());
-    for (const auto& [name, input] : out_.inputs) {
-      for (std::size_t k = 0; k < fields.size(); ++k) {
-        if (out_.root(step.inputs[k]) == input) fields[k] = name;
-      }
-    }
+    std::vector<std::string> fields;
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) fields.push_back(out_.field(step, k));
     return fields;
   }
 
@@ -267,6 +262,13 @@ class Assembler {
 };
 
 }  // namespace
+
+std::string Assembly::field(const PlanStep& step, std::size_t input) const {
+  for (const auto& [name, buffer] : inputs) {
+    if (root(step.inputs[input]) == buffer) return name;
+  }
+  return "";
+}
 
 Assembly assemble(const AssemblyRequest& request) { return Assembler(request).run(); }
 

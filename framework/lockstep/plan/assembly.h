@@ -47,6 +47,8 @@ struct Assembly {
   std::map<const Parameter*, Layout>
       natural_layouts;  // the layout in which the gradient is made, else that of the first kernel that reads it
 
+  // Returns the name of the graph input that a step reads there, as it is or in another form; "": another value.
+  std::string field(const PlanStep& step, std::size_t input) const;
   int root(int buffer) const {
     while (buffers[static_cast<std::size_t>(buffer)].alias >= 0)
       buffer = buffers[static_cast<std::size_t>(buffer)].alias;

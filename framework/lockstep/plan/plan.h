@@ -85,6 +85,7 @@ class Plan {
   std::string describe() const { return plan::describe(assembly_, arena_bytes(), constant_bytes()); }
   std::string operations() const { return plan::operations(assembly_); }
   const std::vector<PlanStep>& steps() const { return assembly_.steps; }
+  std::string field(const PlanStep& step, std::size_t input) const { return assembly_.field(step, input); }
   std::size_t arena_bytes() const { return memory_.arena_bytes(); }
   std::size_t constant_bytes() const { return memory_.constant_bytes(); }
   // Makes run() measure the time of every step from now on; seconds() is the sum over runs, by step.

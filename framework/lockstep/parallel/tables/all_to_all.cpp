@@ -16,7 +16,7 @@ AllToAll::AllToAll(const comm::Communicator& comm) : comm_(comm), memory_(std::m
 }
 
 void AllToAll::clear() {
-  for (std::vector<std::int64_t>& words : memory_->outgoing) words.clear();
+  for (Words& words : memory_->outgoing) words.clear();
 }
 
 void AllToAll::start() {
@@ -41,7 +41,7 @@ void AllToAll::start(std::span<const std::int64_t> lengths) {
 void AllToAll::start_words() {
   for (int step = 1; step < comm_.size(); ++step) {
     const int to = (comm_.rank() + step) % comm_.size(), from = (comm_.rank() + comm_.size() - step) % comm_.size();
-    std::vector<std::int64_t>& words = memory_->incoming[static_cast<std::size_t>(from)];
+    Words& words = memory_->incoming[static_cast<std::size_t>(from)];
     words.resize(static_cast<std::size_t>(memory_->received[static_cast<std::size_t>(from)]));
     if (!words.empty()) requests_.push_back(comm_.irecv(comm::Buffer(words), from, kWordTag, memory_));
     if (!outgoing(to).empty()) requests_.push_back(comm_.isend(comm::ConstBuffer(outgoing(to)), to, kWordTag, memory_));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
+#include "lockstep/parallel/tables/raw_vector.h"
 
 namespace lockstep::parallel {
 
@@ -17,8 +18,9 @@ class AllToAll {
   // `comm` belongs to this object and to others whose rounds never overlap with its own; it outlives this object.
   explicit AllToAll(const comm::Communicator& comm);
 
+  using Words = RawVector<std::int64_t>;
   // The words for `rank`, also for this rank; the caller changes them while no round is under way.
-  std::vector<std::int64_t>& outgoing(int rank) { return memory_->outgoing[static_cast<std::size_t>(rank)]; }
+  Words& outgoing(int rank) { return memory_->outgoing[static_cast<std::size_t>(rank)]; }
   void clear();  // makes all outgoing messages empty
   void start();
   // The same if the lengths of all messages to this rank are known, by rank: only words travel.
@@ -35,7 +37,7 @@ class AllToAll {
   enum class Phase : std::uint8_t { Done, Lengths, Words };
   // An abandoned message may outlive this object.
   struct Memory {
-    std::vector<std::vector<std::int64_t>> outgoing, incoming;
+    std::vector<Words> outgoing, incoming;
     std::vector<std::int64_t> sent, received;  // lengths
   };
   void start_words();

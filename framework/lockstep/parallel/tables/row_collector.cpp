@@ -5,10 +5,10 @@
 namespace lockstep::parallel {
 
 template <class T>
-RowCollector<T>::RowCollector(const WorldLayout& world, std::vector<std::int64_t> widths)
-    : widths_(std::move(widths)), walk_(world), slots_(static_cast<std::size_t>(world.my_slots())) {
-  for (auto& tables : slots_) tables.resize(widths_.size());
-  pass_.sums.resize(widths_.size());
+RowCollector<T>::RowCollector(const WorldLayout& world, std::vector<TableSize> sizes)
+    : sizes_(std::move(sizes)), walk_(world), slots_(static_cast<std::size_t>(world.my_slots())) {
+  for (auto& tables : slots_) tables.resize(sizes_.size());
+  pass_.sums.resize(sizes_.size());
 }
 
 template <class T>
@@ -46,9 +46,9 @@ void RowCollector<T>::add(std::size_t number, const Table& table, std::span<cons
 
 template <class T>
 void RowCollector<T>::end_pass() {
-  for (std::size_t t = 0; t < widths_.size(); ++t) {
+  for (std::size_t t = 0; t < sizes_.size(); ++t) {
     RowSet<T>& sum = slot()[t];
-    sum.empty() ? std::swap(sum, pass_.sums[t]) : add_rows(sum, pass_.sums[t], widths_[t], scratch_);
+    sum.empty() ? std::swap(sum, pass_.sums[t]) : add_rows(sum, pass_.sums[t], sizes_[t].width, scratch_);
     pass_.sums[t].clear();
   }
   if (pass_.last) end_shard();
@@ -58,8 +58,8 @@ template <class T>
 void RowCollector<T>::end_shard() {
   if (!std::exchange(shard_open_, false)) return;
   walk_.join([&](int from, int into) {
-    for (std::size_t t = 0; t < widths_.size(); ++t)
-      add_rows(slots_[static_cast<std::size_t>(into)][t], slots_[static_cast<std::size_t>(from)][t], widths_[t],
+    for (std::size_t t = 0; t < sizes_.size(); ++t)
+      add_rows(slots_[static_cast<std::size_t>(into)][t], slots_[static_cast<std::size_t>(from)][t], sizes_[t].width,
                scratch_);
   });
   walk_.next();

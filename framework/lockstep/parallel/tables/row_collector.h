@@ -14,8 +14,8 @@ namespace lockstep::parallel {
 template <class T>
 class RowCollector {
  public:
-  // `widths`: elements of a row, by table.
-  RowCollector(const WorldLayout& world, std::vector<std::int64_t> widths);
+  // `sizes`: by table.
+  RowCollector(const WorldLayout& world, std::vector<TableSize> sizes);
 
   void begin_step();
   void begin_shard();
@@ -40,7 +40,7 @@ class RowCollector {
   std::vector<RowSet<T>>& slot() { return slots_[static_cast<std::size_t>(walk_.slot())]; }
   void end_pass();
 
-  std::vector<std::int64_t> widths_;
+  std::vector<TableSize> sizes_;
   ShardWalk walk_;
   std::vector<std::vector<RowSet<T>>> slots_;
   Pass pass_;

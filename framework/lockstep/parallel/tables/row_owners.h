@@ -14,11 +14,16 @@ namespace lockstep::parallel {
 struct RowOwners {
   int rank = 0;
   bool sharded = false;
+  RowPlacement placement = RowPlacement::Hash;  // within each group
   std::vector<std::vector<int>> groups;  // ranks, ascending
   int my_group = 0, me = 0;              // this rank's group, and its number there
 
-  static RowOwners of_shards(int rank, int size) {
-    RowOwners owners{.rank = rank, .sharded = true, .groups = std::vector<std::vector<int>>(1), .me = rank};
+  static RowOwners of_shards(int rank, int size, RowPlacement placement) {
+    RowOwners owners{.rank = rank,
+                     .sharded = true,
+                     .placement = placement,
+                     .groups = std::vector<std::vector<int>>(1),
+                     .me = rank};
     for (int r = 0; r < size; ++r) owners.groups[0].push_back(r);
     return owners;
   }
@@ -28,7 +33,10 @@ struct RowOwners {
     return {.rank = domains.rank, .groups = groups.members, .my_group = groups.mine(), .me = groups.local_rank()};
   }
   const std::vector<int>& mine() const { return groups[static_cast<std::size_t>(my_group)]; }
-  RowDeal deal() const { return RowDeal(static_cast<int>(mine().size())); }
+  // `rows`: of a table.
+  RowDeal deal(int group, std::int64_t rows) const {
+    return {static_cast<int>(groups[static_cast<std::size_t>(group)].size()), placement, rows};
+  }
 };
 
 }  // namespace lockstep::parallel

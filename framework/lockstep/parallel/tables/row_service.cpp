@@ -1,10 +1,9 @@
 #include "lockstep/parallel/tables/row_service.h"
 
-#include <algorithm>
-#include <cstring>
 
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
+#include "lockstep/parallel/tables/row_words.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -25,31 +24,23 @@ RowService<T>::RowService(const comm::Communicator& comm, const TableStore<T>& s
       lengths_(static_cast<std::size_t>(comm.size())) {}
 
 template <class T>
-std::size_t RowService<T>::words_of(std::size_t table, std::size_t rows) const {
-  constexpr std::size_t kWord = sizeof(std::int64_t);
-  return (rows * static_cast<std::size_t>(store_[table].table().width) * sizeof(T) + kWord - 1) / kWord;
-}
-
-template <class T>
 void RowService<T>::lookup(std::size_t table, std::span<const std::int64_t> rows, T* values) {
   check(open_, "tables",
         "rows of a sharded table are read outside of a step and an evaluation, in which all ranks take part; expected "
         "replicated tables, or a Predictor made from saved weights");
   requests_.clear();
   for (int r = 0; r < comm_.size(); ++r) requests_.outgoing(r).assign({1, static_cast<std::int64_t>(table)});
-  const std::span<const IdSort::Use> uses = sorter_.sort(rows, store_[table].table().rows);
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    if (i == 0 || uses[i].id != uses[i - 1].id)
-      requests_.outgoing(store_.deal().owner(uses[i].id)).push_back(uses[i].id);
-  }
+  const RowDeal& deal = store_[table].deal;
+  const IdSort::Groups groups = sorter_.sort(rows, store_[table].table().rows);
+  for (const std::int64_t id : groups.ids) requests_.outgoing(deal.owner(id)).push_back(id);
   round();
-  const auto width = static_cast<std::size_t>(store_[table].table().width);
-  std::vector<const T*> next;  // by owner: its rows come in the order in which they were asked for
-  for (int r = 0; r < comm_.size(); ++r) next.push_back(reinterpret_cast<const T*>(answers_.incoming(r).data()));
-  for (std::size_t i = 0; i < uses.size(); ++i) {
-    const T*& from = next[static_cast<std::size_t>(store_.deal().owner(uses[i].id))];
-    std::memcpy(values + static_cast<std::size_t>(uses[i].position) * width, from, width * sizeof(T));
-    if (i + 1 == uses.size() || uses[i + 1].id != uses[i].id) from += width;
+  const std::int64_t width = store_[table].table().width;
+  next_.clear();  // by owner: its rows come in the order in which they were asked for
+  for (int r = 0; r < comm_.size(); ++r) next_.push_back(reinterpret_cast<const T*>(answers_.incoming(r).data()));
+  for (std::size_t i = 0; i < groups.count(); ++i) {
+    const T*& from = next_[static_cast<std::size_t>(deal.owner(groups.ids[i]))];
+    for (const std::uint32_t use : groups.uses(i)) copy_row(from, values + use * width, width);
+    from += width;
   }
 }
 
@@ -77,9 +68,10 @@ bool RowService<T>::round() {
   for (int r = 0; r < comm_.size(); ++r) {
     active = active || requests_.incoming(r)[kActive] != 0;
     answer(r);
-    const std::vector<std::int64_t>& mine = requests_.outgoing(r);
+    const AllToAll::Words& mine = requests_.outgoing(r);
+    const auto& stored = store_[static_cast<std::size_t>(mine[kTable])];
     lengths_[static_cast<std::size_t>(r)] =
-        static_cast<std::int64_t>(words_of(static_cast<std::size_t>(mine[kTable]), mine.size() - kFirstRow));
+        static_cast<std::int64_t>(row_words<T>(mine.size() - kFirstRow, stored.table().width));
   }
   answers_.start(lengths_);
   complete(answers_);
@@ -89,13 +81,13 @@ bool RowService<T>::round() {
 template <class T>
 void RowService<T>::answer(int rank) {
   const std::span<const std::int64_t> request = requests_.incoming(rank);
-  const auto table = static_cast<std::size_t>(request[kTable]);
-  const auto width = static_cast<std::size_t>(store_[table].table().width);
-  std::vector<std::int64_t>& words = answers_.outgoing(rank);
-  words.resize(words_of(table, request.size() - kFirstRow));
+  const auto& stored = store_[static_cast<std::size_t>(request[kTable])];
+  const std::int64_t width = stored.table().width;
+  AllToAll::Words& words = answers_.outgoing(rank);
+  words.resize(row_words<T>(request.size() - kFirstRow, width));
   T* to = reinterpret_cast<T*>(words.data());
   for (const std::int64_t row : request.subspan(kFirstRow)) {
-    std::memcpy(to, store_.row(store_[table], row), width * sizeof(T));
+    copy_row(store_.row(stored, row), to, width);
     to += width;
   }
 }

@@ -21,6 +21,7 @@ class RowService {
   RowService(const comm::Communicator& comm, const TableStore<T>& store, const std::function<void()>& waiting);
 
   void begin() { open_ = true; }  // the passes of a step or an evaluation begin, on all ranks
+  void cancel() { open_ = false; }  // in place of end() where no rank has called lookup() since begin()
   // Writes rows of table `table` to `values`. Throws Error outside of begin() and end().
   void lookup(std::size_t table, std::span<const std::int64_t> rows, T* values);
   // This rank's passes have ended: serves the other ranks until theirs have ended too. Nothing if there was no begin().
@@ -29,7 +30,6 @@ class RowService {
  private:
   bool round();  // sends requests_ and answers; whether any rank is still in its passes
   void answer(int rank);
-  std::size_t words_of(std::size_t table, std::size_t rows) const;
 
   comm::Communicator comm_;
   const TableStore<T>& store_;
@@ -37,6 +37,7 @@ class RowService {
   AllToAll requests_, answers_;
   IdSort sorter_;
   std::vector<std::int64_t> lengths_;
+  std::vector<const T*> next_;
   bool open_ = false;
 };
 

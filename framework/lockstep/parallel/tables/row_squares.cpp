@@ -1,35 +1,30 @@
 #include "lockstep/parallel/tables/row_squares.h"
 
-#include <algorithm>
-
 namespace lockstep::parallel {
 
 template <class T>
 RowSquares<T>::RowSquares(const comm::Communicator& comm)
-    : comm_(comm.duplicate()), classes_(std::make_shared<std::vector<double>>(RowDeal::kClasses)) {}
+    : comm_(comm.duplicate()), exact_(std::make_shared<ExactSum>()) {}
 
 template <class T>
-void RowSquares<T>::start(const TableStore<T>& store, const std::vector<RowSet<T>>& sums) {
-  std::ranges::fill(*classes_, 0.0);
+void RowSquares<T>::start(const TableStore<T>& store, const std::vector<RowView<T>>& sums) {
+  *exact_ = {};
   for (std::size_t t = 0; t < sums.size() && store.owners().my_group == 0; ++t) {
-    const auto width = static_cast<std::size_t>(store[t].table().width);
-    const T* row = sums[t].rows.data();
-    for (const std::int64_t id : sums[t].ids) {
+    const std::int64_t width = store[t].table().width;
+    const T* row = sums[t].rows;
+    for (std::int64_t i = 0; i < sums[t].count(); ++i, row += width) {
       double square = 0;
-      for (std::size_t c = 0; c < width; ++c) square += static_cast<double>(row[c]) * static_cast<double>(row[c]);
-      (*classes_)[static_cast<std::size_t>(RowDeal::class_of(id))] += square;
-      row += width;
+      for (std::int64_t c = 0; c < width; ++c) square += static_cast<double>(row[c]) * static_cast<double>(row[c]);
+      exact_->add(square);
     }
   }
-  // Each class has one owner, and others add zeros: the order of the sum changes no bit.
-  if (comm_.size() > 1) request_ = comm_.iallreduce(comm::Buffer(*classes_), comm::ReduceOp::Sum, classes_);
+  if (comm_.size() > 1) request_ = comm_.iallreduce(comm::Buffer(exact_->words()), comm::ReduceOp::Sum, exact_);
 }
 
 template <class T>
 bool RowSquares<T>::advance() {
   if (comm_.size() > 1 && !request_.test()) return false;
-  sum_ = 0;
-  for (const double square : *classes_) sum_ += square;
+  sum_ = exact_->value();
   return true;
 }
 

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/parallel/tables/changed_rows.h"
-#include "lockstep/parallel/tables/row_collector.h"
-#include "lockstep/parallel/tables/row_exchange.h"
-#include "lockstep/parallel/tables/row_service.h"
-#include "lockstep/parallel/tables/row_squares.h"
+#include "lockstep/parallel/tables/row_reduction.h"
+#include "lockstep/parallel/tables/table_lookups.h"
 #include "lockstep/parallel/tables/table_store.h"
 #include "lockstep/parallel/tables/table_tensors.h"
 #include "lockstep/parallel/tables/updated_steps.h"
@@ -18,13 +17,25 @@
 namespace lockstep::parallel {
 namespace {
 
-RowOwners owners_of(const comm::Communicator& comm, const NodeMemory& memory, bool shard) {
-  if (shard && comm.size() > 1) {
+RowOwners owners_of(const comm::Communicator& comm, const NodeMemory& memory, const TableOptions& options) {
+  if (options.shard && comm.size() > 1) {
     check(comm.size() <= RowDeal::kClasses, "tables", "tables sharded over {} ranks, expected at most {}", comm.size(),
           RowDeal::kClasses);
-    return RowOwners::of_shards(comm.rank(), comm.size());
+    return RowOwners::of_shards(comm.rank(), comm.size(), options.placement);
   }
   return RowOwners::of_copies(memory.domains(), memory.shares());
+}
+
+// Copies the rows of these numbers, one after the other; most of them are in no cache.
+template <class T>
+void copy_rows(const T* from, std::span<const std::int64_t> rows, std::int64_t width, T* to) {
+  constexpr std::int64_t kAhead = 16;
+  parallel_for(std::ssize(rows), width, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (i + kAhead < end) __builtin_prefetch(from + rows[static_cast<std::size_t>(i + kAhead)] * width);
+      copy_row(from + rows[static_cast<std::size_t>(i)] * width, to + i * width, width);
+    }
+  });
 }
 
 template <class T>
@@ -32,14 +43,14 @@ class TypedTableEngine final : public TableEngine {
  public:
   TypedTableEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory, const Setup& setup)
       : comm_(comm),
-        store_(memory, owners_of(comm, memory, setup.options.shard), setup.tables, setup.options.rules, setup.seed),
+        store_(memory, owners_of(comm, memory, setup.options), setup.tables, setup.options.rules, setup.seed),
         tensors_(list_tensors(store_)),
         changed_(setup.options.changes ? ChangedRows(own_rows()) : ChangedRows()),
         updated_(memory, store_.owners()),
-        collector_(world, widths()),
-        exchange_(comm, world, store_.owners(), widths()),
-        squares_(comm),
-        lookups_(comm, store_, waiting_) {}
+        hot_(make_hot(setup.options.hot_rows)),
+        reduction_(comm, world, store_, hot_.get(), setup.options.exchange, waiting_) {
+    if (store_.owners().sharded) lookups_.emplace(comm, store_, hot_.get(), waiting_);
+  }
 
   DType dtype() const override { return dtype_of<T>; }
   void while_waiting(std::function<void()> work) override { waiting_ = std::move(work); }
@@ -47,53 +58,50 @@ class TypedTableEngine final : public TableEngine {
   void lookup(const Table& table, std::span<const std::int64_t> rows, void* values) override {
     const std::size_t t = store_.find(table);
     auto* const to = static_cast<T*>(values);
-    if (store_.owners().sharded) return lookups_.lookup(t, rows, to);
+    if (lookups_) return lookups_->lookup(t, rows, to);
     settle();
-    const std::int64_t width = table.width;
-    const T* const from = store_[t].data(-1);
-    parallel_for(std::ssize(rows), width, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i)
-        std::copy_n(from + rows[static_cast<std::size_t>(i)] * width, width, to + i * width);
-    });
+    copy_rows(store_[t].data(-1), rows, table.width, to);
   }
   void add_gradient(const Table& table, std::span<const std::int64_t> rows, const void* gradient) override {
-    collector_.add(store_.find(table), table, rows, static_cast<const T*>(gradient));
-    start_exchange();
+    reduction_.add(store_.find(table), rows, static_cast<const T*>(gradient));
   }
 
   void begin_step() override {
     ++step_;
-    phase_ = Phase::Computing;
-    is_open_ = false;
-    collector_.begin_step();
+    if (hot_) hot_->begin_step(step_);
+    reduction_.begin_step();
     begin_passes();
   }
-  void begin_shard() override { collector_.begin_shard(); }
-  void begin_pass(int gradients, bool last) override { collector_.begin_pass(gradients, last); }
-  void end_shard() override {
-    collector_.end_shard();
-    start_exchange();
-  }
+  bool is_sharded() const override { return lookups_.has_value(); }
+  void announce(std::span<const TableUse> uses) override { lookups_->announce(uses); }
+  void begin_lookups(std::span<const TableUse> uses, bool more) override { lookups_->begin_lookups(uses, more); }
+  void begin_shard() override { reduction_.begin_shard(); }
+  void begin_pass(int gradients, bool last) override { reduction_.begin_pass(gradients, last); }
+  void end_shard() override { reduction_.end_shard(); }
   void begin_passes() override {
-    if (store_.owners().sharded) lookups_.begin();
+    if (lookups_) lookups_->begin_passes();
   }
-  void end_passes() override { lookups_.end(); }
+  void end_passes() override {
+    if (lookups_) lookups_->end_passes();
+  }
 
-  void open(bool squares) override {
-    wants_squares_ = squares;
-    is_open_ = true;
+  void open(bool squares) override { reduction_.open(squares); }
+  bool advance() override {
+    const bool moved = lookups_ && lookups_->advance();
+    return reduction_.advance() || moved;
   }
-  bool advance() override;
-  bool is_reduced() const override { return phase_ == Phase::Reduced || phase_ == Phase::Updated; }
-  double squares() const override { return squares_.sum(); }
+  bool is_reduced() const override { return reduction_.is_reduced(); }
+  double squares() const override { return reduction_.squares(); }
   void update(const StepState& step) override {
     if (step.applies()) {
-      for (std::size_t t = 0; t < store_.count(); ++t) update_table(t, step.update);
+      const Trace::Scope span(trace_, Trace::Track::Update, "rows of step", step.update.count);
+      values_change();
+      update_rows(step.update);
     }
     updated_.set(step_);
-    phase_ = Phase::Updated;
+    reduction_.end_step();
   }
-  bool is_updated() const override { return phase_ == Phase::Updated; }
+  bool is_updated() const override { return reduction_.is_updated(); }
 
   const std::vector<TableTensor>& tensors() const override { return tensors_; }
   bool is_root() const override { return comm_.is_root(); }
@@ -103,22 +111,28 @@ class TypedTableEngine final : public TableEngine {
   }
   void write(const TableTensor& tensor, Range rows, const Tensor& values) override {
     settle();
+    values_change();
+    if (hot_) hot_->forget();
     write_rows(store_, tensor, rows, values);
     for (std::int64_t row = rows.begin; changed_.counts() && row < rows.end; ++row) mark_change(tensor.number, row);
   }
   void reset(const Table& table, std::span<const std::int64_t> rows) override {
     settle();
+    values_change();
+    if (hot_) hot_->forget();
     const std::size_t t = store_.find(table);
+    const auto& stored = store_[t];
     std::vector<double> scratch(static_cast<std::size_t>(table.width));
     for (const std::int64_t row : rows) {
-      if (store_.owns(row)) store_.reset(store_[t], row, scratch);
+      if (store_.owns(stored, row)) store_.reset(stored, row, scratch);
       mark_change(t, row);
     }
     comm_.barrier();  // other ranks of the node read these rows
   }
   void clear_changes() override { changed_.clear(); }
   void mark_change(std::size_t table, std::int64_t row) override {
-    if (store_.owns(row)) changed_.mark(table, store_.deal().local(row));
+    const auto& stored = store_[table];
+    if (changed_.counts() && store_.owns(stored, row)) changed_.mark(table, stored.deal.local(row));
   }
   std::vector<std::int64_t> count_changes() override {
     std::vector<std::int64_t> counts(store_.count());
@@ -132,33 +146,33 @@ class TypedTableEngine final : public TableEngine {
     return read_changed_rows(comm_, store_, changed_, tensor, rows);
   }
   void settle() override {
-    const std::uint64_t last = phase_ == Phase::Updated ? step_ : step_ - 1;  // the last step that is updated here
+    const std::uint64_t last = reduction_.is_updated() ? step_ : step_ - 1;  // the last step that is updated here
     for (Backoff wait; !updated_.all_reached(last); wait.pause()) waiting_();
   }
   std::size_t bytes() const override { return store_.bytes(); }
   std::string describe() const override;
+  void note_in(Trace* trace) override {
+    trace_ = trace;
+    reduction_.note_in(trace);
+    if (lookups_) lookups_->note_in(trace);
+  }
 
  private:
-  enum class Phase : std::uint8_t { Updated, Computing, Exchanging, Squaring, Reduced };
-
-  std::vector<std::int64_t> widths() const {
-    std::vector<std::int64_t> all;
-    for (std::size_t t = 0; t < store_.count(); ++t) all.push_back(store_[t].table().width);
-    return all;
+  void values_change() {
+    if (lookups_) lookups_->forget();
   }
   std::vector<std::int64_t> own_rows() const {
     std::vector<std::int64_t> all;
-    for (std::size_t t = 0; t < store_.count(); ++t)
-      all.push_back(store_.deal().rows_below(store_.owners().me, store_[t].table().rows));
+    for (std::size_t t = 0; t < store_.count(); ++t) all.push_back(store_[t].deal.rows_of(store_.owners().me));
     return all;
   }
-  // Sends the rows of the last shard as soon as they are complete.
-  void start_exchange() {
-    if (phase_ != Phase::Computing || !collector_.is_complete()) return;
-    exchange_.start(collector_.sums());
-    phase_ = Phase::Exchanging;
+  std::unique_ptr<HotRows<T>> make_hot(std::int64_t rows) {
+    if (rows == 0 || !store_.owners().sharded) return nullptr;
+    return std::make_unique<HotRows<T>>(comm_, store_, rows, waiting_);
   }
-  void update_table(std::size_t t, const UpdateStep& step);
+  void update_rows(const UpdateStep& step);
+  template <class Locate>
+  void update_table(std::size_t t, const RowView<T>& sums, const UpdateStep& step, const Locate& locate);
 
   const comm::Communicator& comm_;
   std::function<void()> waiting_ = [] {};
@@ -166,48 +180,51 @@ class TypedTableEngine final : public TableEngine {
   std::vector<TableTensor> tensors_;
   ChangedRows changed_;
   UpdatedSteps updated_;
-  RowCollector<T> collector_;
-  RowExchange<T> exchange_;
-  RowSquares<T> squares_;
-  RowService<T> lookups_;
+  std::unique_ptr<HotRows<T>> hot_;  // null: there are none
+  RowReduction<T> reduction_;
+  std::optional<TableLookups<T>> lookups_;  // of sharded tables
   std::uint64_t step_ = 0;
-  Phase phase_ = Phase::Updated;
-  bool is_open_ = false, wants_squares_ = false;
+  Trace* trace_ = nullptr;
 };
 
 template <class T>
-bool TypedTableEngine<T>::advance() {
-  bool moved = false;
-  if (!is_open_) return moved;  // the caller's state is still that of the last step
-  if (phase_ == Phase::Exchanging) {
-    moved = exchange_.advance();
-    if (!exchange_.done()) return moved;
-    if (wants_squares_) squares_.start(store_, exchange_.sums());
-    phase_ = Phase::Squaring;
-    moved = true;
+void TypedTableEngine<T>::update_rows(const UpdateStep& step) {
+  for (std::size_t t = 0; t < store_.count(); ++t) {
+    const auto& stored = store_[t];
+    const RowView<T>& sums = reduction_.sums()[t];
+    update_table(t, sums, step, [&](std::int64_t i, int part) {
+      return store_.row(stored, sums.ids[static_cast<std::size_t>(i)], part);
+    });
   }
-  if (phase_ == Phase::Squaring && (!wants_squares_ || squares_.advance())) {
-    phase_ = Phase::Reduced;
-    moved = true;
-  }
-  return moved;
+  if (!hot_) return;
+  hot_->each_sum([&](std::size_t t, const RowView<T>& sums) {
+    const std::span<const std::int64_t> ids = hot_->ids(t);
+    update_table(t, sums, step, [&](std::int64_t i, int part) {
+      const auto at = std::ranges::lower_bound(ids, sums.ids[static_cast<std::size_t>(i)]);
+      return hot_->row(t, static_cast<std::size_t>(at - ids.begin()), part);
+    });
+  });
 }
 
+// `locate` gives the elements of the i-th row of the sums.
 template <class T>
-void TypedTableEngine<T>::update_table(std::size_t t, const UpdateStep& step) {
+template <class Locate>
+void TypedTableEngine<T>::update_table(std::size_t t, const RowView<T>& sums, const UpdateStep& step,
+                                       const Locate& locate) {
+  constexpr std::int64_t kAhead = 8;  // rows whose memory is asked for early, as it is in no cache
   const auto& stored = store_[t];
-  const RowSet<T>& sums = exchange_.sums()[t];
   const optim::RowUpdate<T> rule(
       stored.rule, {.learning_rate = step.learning_rate, .gradient_scale = step.gradient_scale, .count = step.count});
   const std::int64_t width = stored.table().width;
+  const int parts = static_cast<int>(stored.states.size());
   parallel_for(sums.count(), width, [&](std::int64_t begin, std::int64_t end) {
     constexpr std::size_t kMostStates = 2;
     std::array<T*, kMostStates> states{};
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t row = sums.ids[static_cast<std::size_t>(i)];
-      for (std::size_t s = 0; s < stored.states.size(); ++s) states[s] = store_.row(stored, row, static_cast<int>(s));
-      rule(width, sums.rows.data() + i * width, store_.row(stored, row), {states.data(), stored.states.size()});
-      changed_.mark(t, store_.deal().local(row));
+      for (int part = -1; part < parts && i + kAhead < end; ++part) __builtin_prefetch(locate(i + kAhead, part), 1);
+      for (int s = 0; s < parts; ++s) states[static_cast<std::size_t>(s)] = locate(i, s);
+      rule(width, sums.rows + i * width, locate(i, -1), {states.data(), stored.states.size()});
+      mark_change(t, sums.ids[static_cast<std::size_t>(i)]);
     }
   });
 }

@@ -1,5 +1,5 @@
 // The sparse tables of a training: lookups and gradients of a plan's nodes, the exchange of the gradients' rows, and
-// the update of the rows that a step has used. A composition of TableStore, RowExchange and RowService. It binds itself
+// the update of the rows that a step has used. A composition of TableStore, TableLookups and RowReduction. It binds itself
 // to the tables. All ranks make the same calls, except for lookups and gradients; one thread. Functions throw Error
 // where MPI or a rank fails.
 #pragma once
@@ -12,9 +12,11 @@
 
 #include "lockstep/core/partition.h"
 #include "lockstep/core/tensor.h"
+#include "lockstep/core/trace.h"
 #include "lockstep/graph/table.h"
 #include "lockstep/parallel/exchange/node_memory.h"
 #include "lockstep/parallel/tables/table_options.h"
+#include "lockstep/parallel/tables/table_use.h"
 #include "lockstep/parallel/tree/world_layout.h"
 #include "lockstep/parallel/update/further_gradients.h"
 
@@ -53,6 +55,13 @@ class TableEngine : public TableAccess, public FurtherGradients {
 
   // --- a step: begin_step(); for each shard begin_shard(), any number of passes, end_shard(); and at last end_passes()
   virtual void begin_step() = 0;
+  // Of sharded tables, for lookups whose ids are known before the passes of a step: announce() starts to send the ids of
+  // a step, as early as in the step before; begin_lookups() follows begin_step() with the lookups of the present step,
+  // which reads the rows of those that were announced last. `more`: this rank also makes other lookups. All ranks make
+  // the same calls; a step may have none of them.
+  virtual bool is_sharded() const = 0;
+  virtual void announce(std::span<const TableUse> uses) = 0;
+  virtual void begin_lookups(std::span<const TableUse> uses, bool more) = 0;
   virtual void begin_shard() = 0;
   // The next run of a plan has this number of gradient nodes; `last`: it is the last run of the shard.
   virtual void begin_pass(int gradients, bool last) = 0;
@@ -83,6 +92,7 @@ class TableEngine : public TableAccess, public FurtherGradients {
   virtual void settle() = 0;                 // waits until the values of all rows may be read
   virtual std::size_t bytes() const = 0;     // of this rank's or this node's tables
   virtual std::string describe() const = 0;  // for the log
+  virtual void note_in(Trace* trace) = 0;    // records spans of messages and updates; null: records nothing
 };
 
 }  // namespace lockstep::parallel

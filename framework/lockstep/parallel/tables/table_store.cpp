@@ -3,16 +3,22 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel_for.h"
 
 namespace lockstep::parallel {
+namespace {
+
+constexpr std::int64_t kDrawWork = 20;  // a random number takes about as long as copying so many
+
+}  // namespace
 
 template <class T>
 TableStore<T>::TableStore(NodeMemory& memory, RowOwners owners, const std::vector<NamedTable>& tables,
                           const optim::TableRules& rules, std::uint64_t seed)
-    : seed_(seed), owners_(std::move(owners)), deal_(owners_.deal()) {
+    : seed_(seed), owners_(std::move(owners)) {
   for (const NamedTable& named : tables) {
     const optim::RowRuleOptions& rule = rules.of(named.name);
-    tables_.push_back({.named = named, .rule = rule, .states = optim::row_states(rule)});
+    tables_.push_back({.named = named, .rule = rule, .states = optim::row_states(rule), .deal = owners_.deal(owners_.my_group, named.table->rows)});
   }
   for (Stored& stored : tables_) {
     allocate(memory, stored);
@@ -23,7 +29,7 @@ TableStore<T>::TableStore(NodeMemory& memory, RowOwners owners, const std::vecto
 
 template <class T>
 void TableStore<T>::allocate(NodeMemory& memory, Stored& stored) {
-  const std::int64_t rows = owners_.sharded ? deal_.rows_below(owners_.me, stored.table().rows) : stored.table().rows;
+  const std::int64_t rows = owners_.sharded ? stored.deal.rows_of(owners_.me) : stored.table().rows;
   for (int part = -1; part < static_cast<int>(stored.states.size()); ++part) {
     const std::size_t bytes = static_cast<std::size_t>(rows * stored.width(part)) * sizeof(T);
     bytes_ += bytes;
@@ -35,18 +41,21 @@ void TableStore<T>::allocate(NodeMemory& memory, Stored& stored) {
 
 template <class T>
 void TableStore<T>::fill(const Stored& stored) const {
-  std::vector<double> scratch(static_cast<std::size_t>(stored.table().width));
-  const std::int64_t rows = deal_.rows_below(owners_.me, stored.table().rows);
-  for (std::int64_t i = 0; i < rows; ++i) reset(stored, deal_.row(owners_.me, i), scratch);
+  const std::int64_t rows = stored.deal.rows_of(owners_.me);
+  parallel_for(rows, stored.table().width * kDrawWork, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<double> scratch(static_cast<std::size_t>(stored.table().width));
+    for (std::int64_t i = begin; i < end; ++i) write_first(stored, stored.deal.row(owners_.me, i), scratch, true);
+  });
 }
 
 template <class T>
-void TableStore<T>::reset(const Stored& stored, std::int64_t number, std::span<double> scratch) const {
+void TableStore<T>::write_first(const Stored& stored, std::int64_t number, std::span<double> scratch,
+                                bool fresh) const {
   initial_row(stored.table(), stored.named.name, seed_, number, scratch);
   std::ranges::transform(scratch, row(stored, number), [](double v) { return static_cast<T>(v); });
   for (int part = 0; part < static_cast<int>(stored.states.size()); ++part) {
     const double initial = stored.states[static_cast<std::size_t>(part)].initial;
-    std::fill_n(row(stored, number, part), stored.width(part), static_cast<T>(initial));
+    if (!fresh || initial != 0) std::fill_n(row(stored, number, part), stored.width(part), static_cast<T>(initial));
   }
 }
 

@@ -23,6 +23,7 @@ class TableStore {
     NamedTable named;
     optim::RowRuleOptions rule;
     std::vector<optim::RowState> states;
+    RowDeal deal;  // over the ranks of this rank's group
     std::vector<T*> memory = {};  // of the values, then of each state
     std::vector<AlignedBuffer> own = {};
 
@@ -38,26 +39,28 @@ class TableStore {
              const optim::TableRules& rules, std::uint64_t seed);
 
   const RowOwners& owners() const { return owners_; }
-  const RowDeal& deal() const { return deal_; }
   std::size_t count() const { return tables_.size(); }
   const Stored& operator[](std::size_t t) const { return tables_[t]; }
   std::size_t find(const Table& table) const;  // throws Error for a table of another model
   // Writes the first values and states of a row that this rank owns; `scratch` has as many elements as a row.
-  void reset(const Stored& stored, std::int64_t row, std::span<double> scratch) const;
+  void reset(const Stored& stored, std::int64_t row, std::span<double> scratch) const {
+    write_first(stored, row, scratch, false);
+  }
   // The elements of a row of the table, which must lie on this rank; part: see Stored::width().
   T* row(const Stored& stored, std::int64_t row, int part = -1) const {
-    return stored.data(part) + (owners_.sharded ? deal_.local(row) : row) * stored.width(part);
+    return stored.data(part) + (owners_.sharded ? stored.deal.local(row) : row) * stored.width(part);
   }
-  bool owns(std::int64_t row) const { return deal_.owner(row) == owners_.me; }
+  bool owns(const Stored& stored, std::int64_t row) const { return stored.deal.owner(row) == owners_.me; }
   std::size_t bytes() const { return bytes_; }  // that this rank allocated or sees: values and states
 
  private:
   void allocate(NodeMemory& memory, Stored& stored);
   void fill(const Stored& stored) const;
+  // `fresh`: the memory is 0, and states that begin at 0 are not touched: their pages take no memory yet.
+  void write_first(const Stored& stored, std::int64_t row, std::span<double> scratch, bool fresh) const;
 
   std::uint64_t seed_;
   RowOwners owners_;
-  RowDeal deal_;
   std::vector<Stored> tables_;
   std::size_t bytes_ = 0;
 };

@@ -55,7 +55,7 @@ Tensor read_rows(const comm::Communicator& comm, const TableStore<T>& store, con
     return Tensor::from<T>(shape_of(tensor, rows.size()),
                            std::span(from, static_cast<std::size_t>(rows.size() * width)));
   }
-  const RowDeal& deal = store.deal();
+  const RowDeal& deal = stored.deal;
   std::vector<std::int64_t> counts;  // elements, by rank
   for (int r = 0; r < comm.size(); ++r)
     counts.push_back((deal.rows_below(r, rows.end) - deal.rows_below(r, rows.begin)) * width);
@@ -78,10 +78,10 @@ RowChanges read_changed_rows(const comm::Communicator& comm, const TableStore<T>
   std::vector<std::int32_t> mine;  // counted from the first row of the range
   std::vector<T> values;
   const bool of_root = owners.mine().front() == 0;  // this rank and rank 0 see one copy of the tables
-  const std::int64_t end = of_root ? store.deal().rows_below(owners.me, rows.end) : 0;
-  for (std::int64_t i = of_root ? store.deal().rows_below(owners.me, rows.begin) : 0; i < end; ++i) {
+  const std::int64_t end = of_root ? stored.deal.rows_below(owners.me, rows.end) : 0;
+  for (std::int64_t i = of_root ? stored.deal.rows_below(owners.me, rows.begin) : 0; i < end; ++i) {
     if (!changed.has(tensor.number, i)) continue;
-    const std::int64_t row = store.deal().row(owners.me, i);
+    const std::int64_t row = stored.deal.row(owners.me, i);
     mine.push_back(static_cast<std::int32_t>(row - rows.begin));
     const T* const from = store.row(stored, row, tensor.part);
     values.insert(values.end(), from, from + width);
@@ -112,7 +112,7 @@ void write_rows(const TableStore<T>& store, const TableTensor& tensor, Range row
   check(values.elements() == rows.size() * width, "tables", "'{}' got {} elements for {} rows, expected {}",
         tensor.table, values.elements(), rows.size(), rows.size() * width);
   const Tensor typed = values.to(dtype_of<T>);
-  const RowDeal& deal = store.deal();
+  const RowDeal& deal = stored.deal;
   const int me = store.owners().me;
   for (std::int64_t i = deal.rows_below(me, rows.begin); i < deal.rows_below(me, rows.end); ++i) {
     const std::int64_t row = deal.row(me, i);

@@ -22,6 +22,7 @@ namespace lockstep::train {
 struct CallbackNeeds {
   std::size_t sums = 0;          // number of f64 values that are summed over all ranks
   int votes = 0;                 // number of questions; all ranks learn whether any rank answers yes
+  bool changes_batches = false;  // true: the program or the callback changes batches before they are trained
   bool settled_weights = false;  // true: after_step() reads weights, so late updates are finished before
   std::string state = {};        // name of its state in checkpoints, which no other callback has; empty: no state
 };

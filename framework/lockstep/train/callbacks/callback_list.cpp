@@ -23,7 +23,8 @@ std::string type_of(const Callback& callback) {
 }
 
 std::string text_of(const CallbackNeeds& needs) {
-  return formatted("{} sums, {} votes{}{}{}", needs.sums, needs.votes, needs.settled_weights ? ", settled weights" : "",
+  return formatted("{} sums, {} votes{}{}{}{}", needs.sums, needs.votes,
+                   needs.changes_batches ? ", changes batches" : "", needs.settled_weights ? ", settled weights" : "",
                    needs.state.empty() ? "" : ", state ", needs.state);
 }
 
@@ -53,6 +54,7 @@ void CallbackList::add(Stage stage, std::unique_ptr<Callback> callback) {
   }
   const auto after = std::ranges::find_if(entries_, [&](const Entry& entry) { return entry.stage > stage; });
   settled_weights_ = settled_weights_ || needs.settled_weights;
+  changes_batches_ = changes_batches_ || needs.changes_batches;
   const Entry entry{stage, nullptr, sums_, kFirstVote + next_bit_};
   sums_ += needs.sums;
   next_bit_ += needs.votes;

@@ -27,6 +27,7 @@ class CallbackList {
 
   std::size_t sums() const { return sums_; }  // number of f64 values per step of all callbacks together
   bool needs_settled_weights() const { return settled_weights_; }
+  bool changes_batches() const { return changes_batches_; }
   std::size_t size() const { return entries_.size(); }
   // Describes type and needs of each callback, one per line: equal on ranks that have made the same callbacks.
   std::string description() const;
@@ -62,7 +63,7 @@ class CallbackList {
   std::size_t sums_ = 0;
   int next_bit_ = 0;
   std::size_t states_ = 0;
-  bool settled_weights_ = false;
+  bool settled_weights_ = false, changes_batches_ = false;
 };
 
 }  // namespace lockstep::train

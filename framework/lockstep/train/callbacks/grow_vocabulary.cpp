@@ -12,7 +12,7 @@
 namespace lockstep::train {
 
 GrowVocabulary::GrowVocabulary(Setup setup, const comm::Communicator& comm)
-    : setup_(std::move(setup)), vocabulary_(setup_.options), comm_(comm) {}
+    : Callback({.changes_batches = true}), setup_(std::move(setup)), vocabulary_(setup_.options), comm_(comm) {}
 
 // A new run's buffer is 0, and its vocabulary is empty.
 void GrowVocabulary::load() {

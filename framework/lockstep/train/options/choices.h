@@ -84,6 +84,19 @@ struct Choices<optim::RowRule> {
 };
 
 template <>
+struct Choices<parallel::RowPlacement> {
+  using Placement = parallel::RowPlacement;
+  static constexpr std::array kAll{NamedValue{Placement::Hash, "hash"}, NamedValue{Placement::Range, "range"}};
+};
+
+template <>
+struct Choices<parallel::TableExchange> {
+  using Exchange = parallel::TableExchange;
+  static constexpr std::array kAll{NamedValue{Exchange::Auto, "auto"}, NamedValue{Exchange::Rows, "rows"},
+                                   NamedValue{Exchange::Blocks, "blocks"}};
+};
+
+template <>
 struct Choices<optim::ScheduleOptions::Kind> {
   using Kind = optim::ScheduleOptions::Kind;
   static constexpr std::array kAll{NamedValue{Kind::Constant, "constant"},

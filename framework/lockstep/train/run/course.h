@@ -22,6 +22,8 @@ class Course {
   // The next batch of the training set or the stream, and its memory back. A batch of a stream may have no samples.
   data::Batch next() { return stream_ ? stream_->next() : training_->next(); }
   void recycle(data::Batch batch);
+  // The batch of the training set that next() will return; null: it is a stream's, or cannot be read.
+  const data::Batch* peek() { return stream_ ? nullptr : training_->peek(); }
   // Of streams, see StreamCourse; without one they do nothing.
   std::uint64_t requests() const { return stream_ ? stream_->requests() : 0; }
   bool take_step(std::int64_t samples, std::uint64_t requests) {

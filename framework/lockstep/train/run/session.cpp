@@ -209,7 +209,18 @@ bool Session::advance(data::Batch& batch) {
   loop_.rate = course_->rate();
   callbacks_->each([](Callback& c) { c.before_batch(); });
   batch = course_->next();
+  announce_next();
   return true;
+}
+
+// Names the next batch early where its ids have to travel.
+void Session::announce_next() {
+  const parallel::TableOptions& tables = facts_->options.trainer.tables;
+  if (!tables.shard || callbacks_->changes_batches() || course_->is_done(trainer_->updates() + 1)) return;
+  static const data::Batch none;  // a batch that cannot be read: other ranks announce theirs
+  if (course_->stream() != nullptr) return;
+  const data::Batch* const next = course_->peek();
+  trainer_->announce(next != nullptr ? *next : none);
 }
 
 void Session::report(const Totals& step) {

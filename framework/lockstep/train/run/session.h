@@ -113,6 +113,7 @@ class Session {
   };
   bool done() const;
   bool advance(data::Batch& batch);
+  void announce_next();
   bool end();
   void prepare_use(std::size_t before);
   void use_weights();

@@ -10,6 +10,13 @@
 
 namespace lockstep::train {
 
+// This rank's samples of a step. `first` is the position of its first sample in the global batch; `global_size` is -1
+// for a streamed batch, which each rank has for itself.
+struct LocalBatch {
+  const data::Batch* batch;
+  std::int64_t first, global_size;
+};
+
 class BatchFeed {
  public:
   explicit BatchFeed(PreparedModel& prepared) : prepared_(prepared) {}  // it must outlive this object

@@ -138,7 +138,11 @@ std::string text_of(const std::vector<NamedParameter>& parameters) {
 }
 
 std::string text_of(const std::vector<NamedTable>& tables, const parallel::TableOptions& options) {
-  std::string text = options.shard && !tables.empty() ? "sharded tables\n" : "";
+  std::string text;
+  if (options.shard && !tables.empty())
+    text += fmt::format("sharded tables, placement {}, hot rows {}\n", static_cast<int>(options.placement),
+                        options.hot_rows);
+  if (!tables.empty()) text += fmt::format("exchange of tables {}\n", static_cast<int>(options.exchange));
   for (const auto& [name, table] : tables) {
     const optim::RowRuleOptions& r = options.rules.of(name);
     text += fmt::format("{} {}{} {} rate {} decay {} betas {} {} epsilon {} accumulator {} l1 {} l2 {} beta {}\n", name,
@@ -153,6 +157,10 @@ void check_tables(const TrainerOptions& o) {
   check(
       !alone && o.parallel.local_steps == 1, kSite,
       "sparse tables with steps that each rank makes alone, expected steps whose gradients are summed over all ranks");
+  check(o.tables.hot_rows >= 0 && (o.tables.hot_rows == 0 || o.tables.shard), kSite,
+        "{} hot rows{}, expected 0 or a positive number of rows of tables that are sharded: other tables lie on every "
+        "node anyway",
+        o.tables.hot_rows, o.tables.shard ? "" : " of tables that are not sharded");
   check(!o.average.any(), kSite,
         "an average of the weights with sparse tables, expected none: it covers dense parameters alone");
 }

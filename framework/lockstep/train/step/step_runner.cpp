@@ -128,6 +128,10 @@ Range StepRunner::rows_of(const LocalBatch& local, std::int64_t shard) const {
 
 void StepRunner::run(const LocalBatch& local, std::int64_t update) {
   own_ = {};
+  {
+    const StepProfile::Timer timer(profile_.get(), Part::Communication);
+    lookahead_.begin(local);
+  }
   const Range mine = prepared_.world().my_shards();
   for (std::int64_t shard = mine.begin; shard < mine.end; ++shard) run_shard(local, rows_of(local, shard), update);
   if (prepared_.tables() != nullptr) prepared_.tables()->end_passes();

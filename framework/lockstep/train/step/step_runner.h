@@ -9,22 +9,16 @@
 #include "lockstep/train/report/step_profile.h"
 #include "lockstep/train/step/batch_feed.h"
 #include "lockstep/train/step/prepared_model.h"
+#include "lockstep/train/step/table_lookahead.h"
 #include "lockstep/train/step/totals.h"
 
 namespace lockstep::train {
-
-// This rank's samples of a step. `first` is the position of its first sample in the global batch; `global_size` is -1
-// for a streamed batch, which each rank has for itself.
-struct LocalBatch {
-  const data::Batch* batch;
-  std::int64_t first, global_size;
-};
 
 class StepRunner {
  public:
   // All references must outlive this object.
   StepRunner(PreparedModel& prepared, parallel::GradientEngine& engine, BatchFeed& feed)
-      : prepared_(prepared), engine_(&engine), feed_(feed) {}
+      : prepared_(prepared), engine_(&engine), feed_(feed), lookahead_(prepared, feed) {}
 
   // Runs all shards of this rank, after `update` updates; between the engine's begin_step() and finish_step().
   void run(const LocalBatch& local, std::int64_t update);
@@ -36,6 +30,7 @@ class StepRunner {
   // Returns a value that the model function observed in the last run; throws Error if its memory was reused or there
   // was no run.
   Tensor observed(const std::string& name) const;
+  TableLookahead& lookahead() { return lookahead_; }
   void forget() { last_plan_ = nullptr; }  // another run uses the memory of plans now
 
   const OwnTotals& own_totals() const { return own_; }  // of the last run
@@ -60,6 +55,7 @@ class StepRunner {
   PreparedModel& prepared_;
   parallel::GradientEngine* engine_;
   BatchFeed& feed_;
+  TableLookahead lookahead_;
   std::unique_ptr<StepProfile> profile_;
   Trace* trace_ = nullptr;
   OwnTotals own_;

@@ -35,6 +35,11 @@ const Totals& Trainer::step(const data::Batch& batch, double learning_rate) {
                                                            .learning_rate = learning_rate});
 }
 
+void Trainer::announce(const data::Batch& batch) {
+  const data::StepSamples& s = batch.step;
+  parts_->runner.lookahead().expect({&batch, s.local.begin, s.global_size});
+}
+
 const Totals& Trainer::step(const std::optional<data::Batch>& streamed, double learning_rate) {
   const data::Batch none;
   return parts_->run_streamed(streamed ? *streamed : none, learning_rate);
@@ -137,6 +142,7 @@ std::int64_t Trainer::skipped() const { return parts_->guard.gradient().skipped(
 void Trainer::note_in(Trace* trace) {
   parts_->runner.note_in(trace);
   parts_->engine.note_in(trace);
+  if (parts_->prepared.tables() != nullptr) parts_->prepared.tables()->note_in(trace);
 }
 const parallel::StepTimes& Trainer::times() const { return parts_->engine.times(); }
 

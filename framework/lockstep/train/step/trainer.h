@@ -74,6 +74,10 @@ class Trainer {
   // Throws AgreedError, as step() would, unless a batch of `samples` samples over all ranks can be trained: each part
   // must give each batch norm no value or at least two values per channel. No communication.
   void check_batch(std::int64_t samples) const;
+  // Names the batch that the step after the next one will train, for a model with sharded tables: its ids travel while
+  // the next step is computed. It must not change before that step returns, nor its ids before they are trained. All
+  // ranks call it, or none; without sharded tables it does nothing.
+  void announce(const data::Batch& batch);
   // Trains the batches of streams: each rank's own batch, or none after the end of its stream. If no rank has a sample,
   // nothing is trained and Totals::samples is 0.
   const Totals& step(const std::optional<data::Batch>& streamed, double learning_rate);

@@ -115,6 +115,7 @@ const Totals& TrainerParts::run_step(const LocalBatch& local, parallel::StepStar
   do {
     or_poison(run);
   } while (agreed_or_poison([&] { return guard.run_again(local, start.update, attempts++); }));
+  runner.lookahead().end_step();
   votes.agreed(engine.requests());
   prepared.heartbeat().enter(Heartbeat::Phase::Outside);
   or_poison([&] { driver.end_step(engine); });
