@@ -33,7 +33,8 @@ inline void make_clicks(const Subject& subject, data::Batch& batch) {
   Tensor& ids = batch.at("ids");
   const std::int64_t fields = ids.shape()[1];
   for (std::int64_t i = 0; i < ids.shape().elements(); ++i)
-    ids.data<std::int32_t>()[static_cast<std::size_t>(i)] += static_cast<std::int32_t>(i % fields * subject.rows_per_field);
+    ids.data<std::int32_t>()[static_cast<std::size_t>(i)] +=
+        static_cast<std::int32_t>(i % fields * subject.rows_per_field);
   Tensor& labels = batch.at("label");
   const auto to_flags = [](auto values) {
     for (auto& v : values) v = v > 0 ? 1 : 0;

@@ -164,8 +164,9 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
 int main(int argc, char** argv) {
   BenchOptions o;
   CLI::App app("Times training steps: mpirun -n 2 bench_step resnet20 --batch 64");
-  app.add_option("model", o.model,
-                 "a model of the zoo (`lockstep models` lists them), or unet-2d, unet-3d, cosmoflow, lstm, fno, gpt, dlrm")
+  app.add_option(
+         "model", o.model,
+         "a model of the zoo (`lockstep models` lists them), or unet-2d, unet-3d, cosmoflow, lstm, fno, gpt, dlrm")
       ->capture_default_str();
   app.add_option("--batch", o.batch, "samples per rank")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--shards", o.shards, "shards of the global batch over all ranks; 0: one per rank")

@@ -1,6 +1,6 @@
 // The subjects that bench_step trains, by name: a classifier of the zoo on images and labels, a field model in a fixed
-// size with the mean squared error, a GPT of 6 blocks, 384 wide, on 256 bytes, or a DLRM with 26 tables of 100,000 rows.
-// bench/torch_fields.py, bench/torch_sequences.py and bench/torch_clicks.py have the same models in PyTorch.
+// size with the mean squared error, a GPT of 6 blocks, 384 wide, on 256 bytes, or a DLRM with 26 tables of 100,000
+// rows. bench/torch_fields.py, bench/torch_sequences.py and bench/torch_clicks.py have the same models in PyTorch.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,8 @@ struct Subject {
   double rate = 0.1;      // of learning, at which the loss stays finite
   double momentum = 0.9;  // of SGD
   double weight_decay = 1e-4;
-  std::int64_t rows_per_field = 0;  // above 0: ids of field f are rows f rows_per_field and following, labels are 0 or 1
+  std::int64_t rows_per_field =
+      0;  // above 0: ids of field f are rows f rows_per_field and following, labels are 0 or 1
 };
 
 struct FieldSubject {

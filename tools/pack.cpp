@@ -78,8 +78,8 @@ void pack_clicks(const PackArguments& arguments) {
   data::RunData opened = data::open_data(entries, arguments.dataset);
   const datasets::ClickRecord names = datasets::ClickRecord::parse(opened.prediction.record);
   for (const data::Split split : splits_of(arguments.split)) {
-    std::shared_ptr<const data::Dataset> set = split == data::Split::Train ? std::move(opened.train)
-                                                                           : std::move(opened.eval);
+    std::shared_ptr<const data::Dataset> set =
+        split == data::Split::Train ? std::move(opened.train) : std::move(opened.eval);
     if (set == nullptr) continue;  // there are no evaluation samples
     say_packed(arguments, split,
                data::pack_dataset(*datasets::named_clicks(std::move(set), names), pack_options(arguments, split)));

@@ -24,10 +24,11 @@ void read_word(std::string_view word, ClickBag& bag) {
     return;
   }
   const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), bag.places);
-  check(code == std::errc() && end == word.data() + word.size() && bag.places >= 1 && bag.places <= kMostPlaces,
-        kBagsSite,
-        "--bags has '{}' behind the field '{}', expected sum, mean or max, a number of ids from 1 to {}, or counts=NAME",
-        word, bag.field, kMostPlaces);
+  check(
+      code == std::errc() && end == word.data() + word.size() && bag.places >= 1 && bag.places <= kMostPlaces,
+      kBagsSite,
+      "--bags has '{}' behind the field '{}', expected sum, mean or max, a number of ids from 1 to {}, or counts=NAME",
+      word, bag.field, kMostPlaces);
 }
 
 }  // namespace

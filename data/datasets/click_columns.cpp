@@ -98,11 +98,12 @@ void ClickColumns::add_ids(const data::Field& field, std::size_t number) {
   }
   check(field.shape.elements() > 0, kClickColumnsSite, "the bag '{}' has no elements, expected at least one",
         field.name);
-  if (!bag->counts.empty())
-    counted_.push_back({.ids = number,
-                        .counts = options_.dense + options_.ids +
-                                  count_names(std::vector<ClickBag>(options_.bags.data(), bag)).size(),
-                        .column = columns_of(id_places_)});
+  if (!bag->counts.empty()) {
+    const std::vector<std::string> counts = count_names(options_.bags);
+    const auto place = static_cast<std::size_t>(std::ranges::find(counts, bag->counts) - counts.begin());
+    counted_.push_back(
+        {.ids = number, .counts = options_.dense + options_.ids + place, .column = columns_of(id_places_)});
+  }
   id_names_.push_back(field.name);
   id_places_.push_back(field.shape.elements());
 }
@@ -118,8 +119,9 @@ void ClickColumns::check_ids(std::int64_t index, std::span<const std::byte* cons
     if (count < 0 || count > places)
       fail(kClickColumnsSite, "{}: the count '{}' is {}, expected 0 to {}, the elements of '{}'", locate(index),
            from[bag.counts].name, count, places, from[bag.ids].name);
-    std::ranges::fill(ids.subspan(static_cast<std::size_t>(bag.column + count), static_cast<std::size_t>(places - count)),
-                      kMissingId);
+    std::ranges::fill(
+        ids.subspan(static_cast<std::size_t>(bag.column + count), static_cast<std::size_t>(places - count)),
+        kMissingId);
   }
   const auto wrong = std::ranges::find_if(ids, [](std::int64_t id) { return id < kMissingId; });
   if (wrong != ids.end())

@@ -88,10 +88,11 @@ void check_same_fields(const ClickRecord& trained, const ClickRecord& now) {
   };
   same(trained.dense, now.dense, "inputs");
   same(trained.ids.names, now.ids.names, "ids");
-  check(trained.ids.columns() == now.ids.columns(), kClickDataSite,
-        "the samples have {} columns of ids with those of bags, the model was trained with {}; expected bags of the same "
-        "number of places (--bags)",
-        now.ids.columns(), trained.ids.columns());
+  check(
+      trained.ids.columns() == now.ids.columns(), kClickDataSite,
+      "the samples have {} columns of ids with those of bags, the model was trained with {}; expected bags of the same "
+      "number of places (--bags)",
+      now.ids.columns(), trained.ids.columns());
 }
 
 }  // namespace

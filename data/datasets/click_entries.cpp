@@ -135,8 +135,7 @@ RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, ClickTa
     table.files = files;
     table.dir = options.dir;
     auto opened_table = std::make_unique<ClickTable>(std::move(table));
-    ClickRecord names =
-        opened(opened_table->dense_names(), opened_table->id_names(), opened_table->id_places(), set);
+    ClickRecord names = opened(opened_table->dense_names(), opened_table->id_names(), opened_table->id_places(), set);
     check_bags(form.bags, names.ids.names);
     if (o.name == "criteo") {  // the names that Criteo's description has
       for (std::size_t i = 0; i < names.dense.size(); ++i) names.dense[i] = formatted("I{}", i + 1);
@@ -268,8 +267,8 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
       entry(
           "records", "packed by `lockstep pack` of any of these: --data-dir, or --files",
           [&set](const DatasetOptions& o) {
-            const ClickRecordNames named = name_click_records(o, set);
-            return open_arrays(named.options, named.set, record_arrays);
+            const ClickRecordNames all = name_click_records(o, set);
+            return open_arrays(all.options, all.set, record_arrays);
           },
           [&set](const DatasetOptions& o) {
             check_click_options(o, set);

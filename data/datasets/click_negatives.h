@@ -22,9 +22,9 @@ namespace lockstep::datasets {
 std::vector<double> item_shares(std::span<const std::int64_t> counts, double exponent);
 
 struct ItemList {
-  std::int64_t columns = 0;              // of ids of an item
-  std::vector<std::int32_t> rows{};      // of the table: (items, columns)
-  std::vector<double> cumulative{};      // of the probabilities, by item
+  std::int64_t columns = 0;                 // of ids of an item
+  std::vector<std::int32_t> rows{};         // of the table: (items, columns)
+  std::vector<double> cumulative{};         // of the probabilities, by item
   std::int64_t draw(double uniform) const;  // the item at this place of [0, 1)
 };
 

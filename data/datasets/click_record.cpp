@@ -18,9 +18,10 @@ constexpr std::array<std::pair<IdMapping, std::string_view>, 3> kMappings{
 
 std::string ClickRecord::text() const {
   const auto* const mapping = std::ranges::find(kMappings, ids.mapping, &std::pair<IdMapping, std::string_view>::first);
-  return nlohmann::json{{"ids", {{"mapping", mapping->second}, {"fields", ids.names}, {"rows", ids.sizes}, {"places", ids.places}}},
-                        {"dense", dense},
-                        {"normalisation", nlohmann::json::parse(normalisation.text())}}
+  return nlohmann::json{
+      {"ids", {{"mapping", mapping->second}, {"fields", ids.names}, {"rows", ids.sizes}, {"places", ids.places}}},
+      {"dense", dense},
+      {"normalisation", nlohmann::json::parse(normalisation.text())}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

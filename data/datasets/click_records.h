@@ -1,5 +1,5 @@
-// Clicks in packed records (lockstep/data/records/record_format.h): a field for each dense number and each field of ids,
-// by its name, and "label" F32 (). Dense numbers are F32 (), ids I64 () or, of a bag, I64 (places).
+// Clicks in packed records (lockstep/data/records/record_format.h): a field for each dense number and each field of
+// ids, by its name, and "label" F32 (). Dense numbers are F32 (), ids I64 () or, of a bag, I64 (places).
 #pragma once
 
 #include <memory>

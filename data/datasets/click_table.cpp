@@ -125,8 +125,8 @@ class ClickTable::Reader {
       begin = end + 1;
       if (id == kMissingId) continue;
       if (used == places)
-        fail(site_, "{}: a bag of more than {} ids, expected at most {}; --bags FIELD:N takes up to N", place(cell, column),
-             places, places);
+        fail(site_, "{}: a bag of more than {} ids, expected at most {}; --bags FIELD:N takes up to N",
+             place(cell, column), places, places);
       table_.ids_.push_back(id);
       ++used;
     }
@@ -164,10 +164,13 @@ class ClickTable::Reader {
 ClickTableOptions criteo_options(bool labelled) {
   constexpr int kCounts = 13, kIds = 26;
   const int first = labelled ? 1 : 0;
-  ClickTableOptions options{.header = false, .separator = '\t', .form = IdForm::Hexadecimal, .counts = true};
+  ClickTableOptions options{.label = labelled ? std::string("0") : std::string(),
+                            .header = false,
+                            .separator = '\t',
+                            .form = IdForm::Hexadecimal,
+                            .counts = true};
   for (int c = 0; c < kCounts; ++c) options.dense.push_back(formatted("{}", first + c));
   for (int c = 0; c < kIds; ++c) options.ids.push_back(formatted("{}", first + kCounts + c));
-  if (labelled) options.label = "0";
   return options;
 }
 

@@ -20,10 +20,11 @@ constexpr std::string_view kIds = "ids", kRawIds = "raw_ids";
 void IdRows::check() const {
   lockstep::check(!sizes.empty() && names.size() == sizes.size(), kIdRowsSite,
                   "{} sizes and {} names of fields, expected one each", sizes.size(), names.size());
-  lockstep::check(places.empty() || (places.size() == sizes.size() &&
-                                     std::ranges::all_of(places, [](std::int64_t n) { return n >= 0 && n <= 1 << 16; })),
-                  kIdRowsSite, "{} numbers of places for {} fields, expected one from 0 to {} each", places.size(),
-                  sizes.size(), 1 << 16);
+  lockstep::check(
+      places.empty() || (places.size() == sizes.size() &&
+                         std::ranges::all_of(places, [](std::int64_t n) { return n >= 0 && n <= 1 << 16; })),
+      kIdRowsSite, "{} numbers of places for {} fields, expected one from 0 to {} each", places.size(), sizes.size(),
+      1 << 16);
   const std::int64_t least = mapping == IdMapping::Direct ? 1 : 2;
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   std::int64_t all = 0;

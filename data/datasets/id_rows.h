@@ -34,11 +34,11 @@ struct IdRows {
   // Throws Error at site "ids" for no field, sizes below 1 (below 2 with row 0 for missing ids), names that do not fit
   // and more than 2^31 - 1 rows of all fields.
   void check() const;
-  std::int64_t rows() const;  // of all fields
+  std::int64_t rows() const;                       // of all fields
   std::int64_t padding() const { return rows(); }  // the row of places in a bag that have no id
   bool is_bag(std::size_t field) const { return field < places.size() && places[field] > 0; }
   std::int64_t width(std::size_t field) const { return is_bag(field) ? places[field] : 1; }  // columns of a field
-  std::int64_t columns() const;              // of all fields
+  std::int64_t columns() const;                                                              // of all fields
   std::int64_t first_column(std::size_t field) const;
   std::int64_t first_row(std::size_t field) const;
   // Returns the row within the field, 0 with Vocabulary. Throws Error at site "ids" with field, `place` and id for an

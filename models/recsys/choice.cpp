@@ -97,8 +97,7 @@ std::vector<double> item_counts(const Choice& choice, const train::Session& sess
   for (const std::int64_t count : counts) samples += static_cast<double>(count);
   const auto first = static_cast<std::size_t>(ids.first_row(field));
   for (std::size_t i = 0; i < counts.size(); ++i)
-    all[first + i] =
-        static_cast<double>(counts[i]) + static_cast<double>(choice.data.negatives) * samples * shares[i];
+    all[first + i] = static_cast<double>(counts[i]) + static_cast<double>(choice.data.negatives) * samples * shares[i];
   return all;
 }
 
@@ -160,8 +159,8 @@ void Choice::take_sizes(const train::Session& session) {
   lockstep::check(field != record.ids.names.end(), "options",
                   "--group-auc is '{}', expected one of the fields of ids: {}", group, joined(record.ids.names, ", "));
   const auto number = static_cast<std::size_t>(field - record.ids.names.begin());
-  lockstep::check(!record.ids.is_bag(number), "options", "--group-auc is '{}', which is a bag, expected a field with one id",
-                  group);
+  lockstep::check(!record.ids.is_bag(number), "options",
+                  "--group-auc is '{}', which is a bag, expected a field with one id", group);
   task.group = record.ids.first_column(number);
 }
 

@@ -44,8 +44,8 @@ struct ClickModelConfig {
   // Sizes of hidden layers: of the perceptron of dense numbers (DLRM), and of the one behind the interaction, or of the
   // deep part, or of each tower. Empty: the model's default.
   std::vector<std::int64_t> bottom{}, top{};
-  bool sparse = false;                    // the tables' gradients are rows (docs/tables.md)
-  double dropout = 0;                     // in [0, 1): behind the hidden layers of `top`
+  bool sparse = false;  // the tables' gradients are rows (docs/tables.md)
+  double dropout = 0;   // in [0, 1): behind the hidden layers of `top`
   // Two towers: the fields below this number belong to the user, the other fields to the item.
   std::int64_t user_fields = 1;
   double temperature = 0.1;

@@ -41,9 +41,8 @@ std::int64_t IdFields::first_column(std::int64_t field) const {
 
 Value IdFields::vectors(Value rows, Value ids, std::int64_t first, std::int64_t count) const {
   const std::int64_t columns = first_column(first + count) - first_column(first);
-  if (columns == count && std::ranges::none_of(bags_, [&](const BagField& one) {
-        return one.field >= first && one.field < first + count;
-      }))
+  if (columns == count &&
+      std::ranges::none_of(bags_, [&](const BagField& one) { return one.field >= first && one.field < first + count; }))
     return rows;
   std::vector<Value> parts;
   std::int64_t column = 0, begin = 0;  // columns [begin, column) have one id each and are in no part yet
@@ -94,8 +93,7 @@ std::vector<std::int64_t> layer_sizes(std::int64_t first, const std::vector<std:
   return sizes;
 }
 
-FirstOrder::FirstOrder(const ClickModelConfig& c)
-    : fields_(c), ids_(this, "ids", table_of(c, 1, nn::constant(0))) {
+FirstOrder::FirstOrder(const ClickModelConfig& c) : fields_(c), ids_(this, "ids", table_of(c, 1, nn::constant(0))) {
   if (c.dense > 0)
     dense_ = std::make_unique<nn::Child<nn::Linear>>(this, "dense", nn::LinearConfig{.in = c.dense, .out = 1});
   else

@@ -25,9 +25,7 @@ ClickMlp::Config top_of(const ClickModelConfig& c) {
 }  // namespace
 
 Dlrm::Dlrm(const ClickModelConfig& c)
-    : fields_(checked(c)),
-      table_(this, "table", table_of(c, c.dim, table_init(c))),
-      top_(this, "top", top_of(c)) {
+    : fields_(checked(c)), table_(this, "table", table_of(c, c.dim, table_init(c))), top_(this, "top", top_of(c)) {
   if (c.dense == 0) return;
   const std::vector<std::int64_t> hidden = c.bottom.empty() ? std::vector<std::int64_t>{64, 32} : c.bottom;
   bottom_ = std::make_unique<nn::Child<ClickMlp>>(

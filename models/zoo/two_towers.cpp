@@ -63,7 +63,8 @@ Value TwoTowers::tower(const nn::Child<ClickMlp>& mlp, Value ids, Range fields, 
 }
 
 Value TwoTowers::user(const ClickInputs& in) const {
-  return tower(user_, slice(in.ids, 1, 0, fields_.first_column(config_.user_fields)), {0, config_.user_fields}, in.dense);
+  return tower(user_, slice(in.ids, 1, 0, fields_.first_column(config_.user_fields)), {0, config_.user_fields},
+               in.dense);
 }
 
 Value TwoTowers::item_columns(Value ids) const {

@@ -18,13 +18,13 @@ class TwoTowers final : public ClickModel {
   // Throws Error unless user and item have a field each.
   explicit TwoTowers(const ClickModelConfig& config);
 
-  Value operator()(const ClickInputs& inputs) const override;  // logits
-  Value user(const ClickInputs& inputs) const;                 // (samples, dim)
+  Value operator()(const ClickInputs& inputs) const override;                             // logits
+  Value user(const ClickInputs& inputs) const;                                            // (samples, dim)
   Value item(const ClickInputs& in) const { return item_vectors(item_columns(in.ids)); }  // (samples, dim)
   Value item_columns(Value ids) const;      // of the ids of samples, those of the item
   Value item_vectors(Value columns) const;  // (items, columns of an item) -> (items, dim)
-  // Of items, i32 (items), the rows of their first field, the logarithms of their frequencies as candidates in training;
-  // empty: the model has none.
+  // Of items, i32 (items), the rows of their first field, the logarithms of their frequencies as candidates in
+  // training; empty: the model has none.
   Value log_q(Value item_ids) const;
   double temperature() const { return temperature_; }
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <map>
 
-#include "data/datasets/click_columns.h"
 #include "data/datasets/click_bags.h"
+#include "data/datasets/click_columns.h"
 #include "data/datasets/click_data.h"
 #include "data/datasets/click_negatives.h"
 #include "data/datasets/click_table.h"
@@ -249,12 +249,21 @@ TEST(ClickBags, OfArraysHaveCounts) {
   EXPECT_EQ(set.id_places(), (std::vector<std::int64_t>{0, 3}));
   EXPECT_EQ(values_in<std::int64_t>(set, 0, "ids"), (std::vector<std::int64_t>{7, 1, 2, -1}));
   EXPECT_EQ(values_in<std::int64_t>(set, 1, "ids"), (std::vector<std::int64_t>{8, -1, -1, -1}));
-  expect_error([&] { values_in<std::int64_t>(arrays({4, 0}, {1, 2, 3, 4, 5, 6}), 0, "ids"); },
-               {"sample 0: the count 'n' is 4, expected 0 to 3"});
-  expect_error([&] { values_in<std::int64_t>(arrays({3, 0}, {1, -2, 3, 4, 5, 6}), 0, "ids"); },
-               {"sample 0: the id in column 2 is -2"});
-  expect_error([&] { values_in<std::int64_t>(arrays({3, 0}, {1, 2, 3, 4, 5, 6}, NAN), 0, "ids"); },
-               {"sample 0: 'x' is nan, expected a finite number"});
+  expect_error(
+      [&] {
+        values_in<std::int64_t>(arrays({4, 0}, {1, 2, 3, 4, 5, 6}), 0, "ids");
+      },
+      {"sample 0: the count 'n' is 4, expected 0 to 3"});
+  expect_error(
+      [&] {
+        values_in<std::int64_t>(arrays({3, 0}, {1, -2, 3, 4, 5, 6}), 0, "ids");
+      },
+      {"sample 0: the id in column 2 is -2"});
+  expect_error(
+      [&] {
+        values_in<std::int64_t>(arrays({3, 0}, {1, 2, 3, 4, 5, 6}, NAN), 0, "ids");
+      },
+      {"sample 0: 'x' is nan, expected a finite number"});
 }
 
 TEST(ClickNegatives, FollowTheSharesOfItems) {

@@ -1,5 +1,5 @@
-// Tables of clicks: the first byte chooses Criteo's form, ratings or any table, the size of blocks, and whether the first
-// field of ids is a bag.
+// Tables of clicks: the first byte chooses Criteo's form, ratings or any table, the size of blocks, and whether the
+// first field of ids is a bag.
 #include <cmath>
 #include <cstdlib>
 
@@ -14,7 +14,8 @@ std::vector<Bytes> seeds() {
   for (int c = 0; c < 13; ++c) criteo += c % 3 == 0 ? "\t" : "\t-7";
   for (int c = 0; c < 26; ++c) criteo += c % 5 == 0 ? "\t" : "\t68fd1e64";
   criteo += "\n";
-  return {bytes_of(criteo), bytes_of("\x01userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n\"7\",1029,3e0,0\n"),
+  return {bytes_of(criteo),
+          bytes_of("\x01userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n\"7\",1029,3e0,0\n"),
           bytes_of("\x02x,site,n,y\n1.5,www.a.org,12,0\n-2e3,NA,9223372036854775808,1\n"),
           bytes_of("\x06x,site,n,y\r\n1,\"a\"\"b\",0,0.5\r\n"),
           bytes_of("\x0ax,site,n,y\n1,a|7||NA|b,3,1\n2,,4,0\n3,1|2|3|4,5,1\n"),

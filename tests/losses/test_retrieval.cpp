@@ -28,7 +28,8 @@ struct Vectors {
 };
 
 // `more`: the items of samples 0 to 2, with ids of their own, are further candidates of all samples.
-const std::vector<std::int32_t> kMoreIds{7, 3, 1};
+constexpr std::size_t kMore = 3;
+const std::vector<std::int32_t> kMoreIds{7, 3, 1, 0, 0};  // an input has a number for each sample; the first three count
 
 double expected(const Vectors& v, bool with_ids, bool with_q, bool weighted, bool more) {
   double sum = 0, weights = 0;
@@ -42,7 +43,7 @@ double expected(const Vectors& v, bool with_ids, bool with_q, bool weighted, boo
       score = score / 0.5 - (with_q ? v.log_q[j] : 0);
       if (i == j) own = score;
       if (i == j || !with_ids || v.ids[i] != v.ids[j]) scores.push_back(score);
-      if (more && j < kMoreIds.size() && (!with_ids || v.ids[i] != kMoreIds[j])) scores.push_back(score);
+      if (more && j < kMore && (!with_ids || v.ids[i] != kMoreIds[j])) scores.push_back(score);
     }
     double total = 0;
     for (const double score : scores) total += std::exp(score);
@@ -63,9 +64,9 @@ TEST(InBatchSoftmax, IsTheOneOfPlainLoops) {
       if (with_ids) options.ids = in["ids"];
       if (with_q) options.log_q = in["log_q"];
       if (more) {
-        options.more = slice(in["item"], 0, 0, std::ssize(kMoreIds));
-        if (with_ids) options.more_ids = in["more_ids"];
-        if (with_q) options.more_log_q = slice(in["log_q"], 0, 0, std::ssize(kMoreIds));
+        options.more = slice(in["item"], 0, 0, kMore);
+        if (with_ids) options.more_ids = slice(in["more_ids"], 0, 0, kMore);
+        if (with_q) options.more_log_q = slice(in["log_q"], 0, 0, kMore);
       }
       return plan::Traced{.loss = in_batch_softmax(in["user"], in["item"], options,
                                                    weighted ? LossWeights{.sample = in["weight"]} : LossWeights{})};
@@ -76,7 +77,7 @@ TEST(InBatchSoftmax, IsTheOneOfPlainLoops) {
                                                {"item", vectors},
                                                {"log_q", numbers},
                                                {"weight", numbers},
-                                               {"more_ids", {Shape{std::ssize(kMoreIds)}, DType::I32}},
+                                               {"more_ids", {Shape{kPairs}, DType::I32}},
                                                {"ids", {Shape{kPairs}, DType::I32}}});
     const auto fill = [&](const char* name, const auto& values) {
       if (void* to = plan.input(name)) std::memcpy(to, values.data(), values.size() * sizeof values[0]);

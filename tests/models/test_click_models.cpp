@@ -36,13 +36,15 @@ const std::vector<Case>& cases() {
       {"wide-deep", {.dense = 1, .fields = 1, .rows = 20, .dim = 4, .dropout = 0.5}},
       {"towers", {.fields = 2, .rows = 20, .dim = 4}},
       {"towers", {.dense = 2, .fields = 4, .rows = 20, .dim = 4, .user_fields = 2}, ClickLoss::InBatch},
-      {"towers",
-       {.fields = 3, .rows = 20, .dim = 4, .item_counts = std::vector<double>(20, 3)},
-       ClickLoss::InBatch},
+      {"towers", {.fields = 3, .rows = 20, .dim = 4, .item_counts = std::vector<double>(20, 3)}, ClickLoss::InBatch},
       {"dlrm", {.dense = 3, .fields = 3, .rows = 20, .bags = {{.field = 1, .columns = 3}}, .dim = 4}},
       {"deepfm", {.fields = 2, .rows = 20, .bags = {{0, 2, BagMode::Sum}, {1, 3, BagMode::Max}}, .dim = 4}},
       {"towers",
-       {.fields = 4, .rows = 20, .bags = {{.field = 0, .columns = 2}, {.field = 3, .columns = 3}}, .dim = 4, .user_fields = 2,
+       {.fields = 4,
+        .rows = 20,
+        .bags = {{.field = 0, .columns = 2}, {.field = 3, .columns = 3}},
+        .dim = 4,
+        .user_fields = 2,
         .item_counts = std::vector<double>(20, 3)},
        ClickLoss::InBatch,
        true},
@@ -53,9 +55,10 @@ const std::vector<Case>& cases() {
 constexpr std::int64_t kNegatives = 2, kItemColumns = 4;  // of the case with negatives
 
 std::map<std::string, Type> types(const ClickModelConfig& config) {
-  std::map<std::string, Type> types{{"ids", {Shape{kSamples, IdFields(config).first_column(config.fields)}, DType::I32}},
-                                    {"negatives", {Shape{kSamples, kNegatives, kItemColumns}, DType::I32}},
-                                    {"label", {Shape{kSamples}, DType::F32}}};
+  std::map<std::string, Type> types{
+      {"ids", {Shape{kSamples, IdFields(config).first_column(config.fields)}, DType::I32}},
+      {"negatives", {Shape{kSamples, kNegatives, kItemColumns}, DType::I32}},
+      {"label", {Shape{kSamples}, DType::F32}}};
   if (config.dense > 0) types["dense"] = {Shape{kSamples, config.dense}, DType::F32};
   return types;
 }

@@ -40,8 +40,8 @@ std::vector<Type> PairProductsGradientOp::infer(std::string_view path, std::span
   return {inputs[1]};
 }
 
-// dx is linear in dy and in x. With h, the gradient of dx: that of x_j is the sum over i of dy_ij h_i, and that of dy_ij
-// is h_i . x_j + h_j . x_i, the part of the products of h + x that neither h nor x has alone.
+// dx is linear in dy and in x. With h, the gradient of dx: that of x_j is the sum over i of dy_ij h_i, and that of
+// dy_ij is h_i . x_j + h_j . x_i, the part of the products of h + x that neither h nor x has alone.
 std::vector<Value> PairProductsGradientOp::gradient(const Request& r) const {
   const Value dy = r.inputs[0], x = r.inputs[1], h = r.gradients[0];
   Value for_dy, for_x;
@@ -54,8 +54,6 @@ double PairProductsGradientOp::flops(std::span<const Type> inputs, std::span<con
   return 4 * pair_flops(inputs[1].shape);
 }
 
-Value pair_products(Value x) {
-  return apply_op(std::make_shared<PairProductsOp>(), {cast(x, sum_type(x.dtype()))});
-}
+Value pair_products(Value x) { return apply_op(std::make_shared<PairProductsOp>(), {cast(x, sum_type(x.dtype()))}); }
 
 }  // namespace lockstep

@@ -16,8 +16,8 @@ class PairProductsOp : public Op {
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
 };
 
-// (dy (N, C (C - 1) / 2), x (N, C, E)) -> dx (N, C, E): dx_i = the sum over j other than i of dy_ij x_j, in the order of
-// j.
+// (dy (N, C (C - 1) / 2), x (N, C, E)) -> dx (N, C, E): dx_i = the sum over j other than i of dy_ij x_j, in the order
+// of j.
 class PairProductsGradientOp : public Op {
  public:
   std::string_view name() const override { return "pair_products_gradient"; }

@@ -114,9 +114,8 @@ template <class Run>
 KernelOffer pairs_offer(const KernelRequest& r, std::size_t x, const Run& run) {
   KernelOffer offer = plain_offer(r);
   offer.build = [g = PairGeometry(r.inputs[x].shape), dtype = r.dtype(), run] {
-    return build_typed(dtype, [&](auto tag) {
-      return make_kernel([g, run, tag](const Arguments& a) { run(g, a, tag); });
-    });
+    return build_typed(dtype,
+                       [&](auto tag) { return make_kernel([g, run, tag](const Arguments& a) { run(g, a, tag); }); });
   };
   return offer;
 }

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::int64_t kGroup = 64;  // samples that a thread takes at once
 
-// The scratch memory of a thread. Forward: the vectors as columns, and products of all with all. Backward: the slopes of
-// all pairs as a symmetric matrix, the vectors as rows, and their gradients.
+// The scratch memory of a thread. Forward: the vectors as columns, and products of all with all. Backward: the slopes
+// of all pairs as a symmetric matrix, the vectors as rows, and their gradients.
 struct ForwardMemory {
   ForwardMemory(const PairGeometry& g, float* begin) : all(begin), columns(rounded_up(g.vectors, kPanel)) {
     transposed = all.take(columns * g.width);

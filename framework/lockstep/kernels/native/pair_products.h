@@ -1,6 +1,6 @@
-// Products of pairs of vectors in f32 (ops/pair_products.h): each sample is a product of a matrix with its transpose, or
-// of the slopes of the pairs with the vectors. Sums are in the order of elements, those of the gradient in the order of
-// vectors, so that the bits depend on nothing else. Nothing allocates in a run.
+// Products of pairs of vectors in f32 (ops/pair_products.h): each sample is a product of a matrix with its transpose,
+// or of the slopes of the pairs with the vectors. Sums are in the order of elements, those of the gradient in the order
+// of vectors, so that the bits depend on nothing else. Nothing allocates in a run.
 #pragma once
 
 #include <cstddef>

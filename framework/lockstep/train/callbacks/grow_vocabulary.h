@@ -35,7 +35,7 @@ class GrowVocabulary final : public Callback {
   struct Setup {
     data::VocabularyOptions options{};
     std::vector<Column> columns{};  // of a sample's ids; empty: one for each field
-    std::string buffer{};  // the parameter that has the state
+    std::string buffer{};           // the parameter that has the state
     // The parameters of the trainer; called once the session is built.
     std::function<plan::ParameterStore&()> store{};
     // Called on all ranks, in step with each other, with rows that new ids get after others: tables begin anew there.
