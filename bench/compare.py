@@ -6,7 +6,7 @@ usage: bench/compare.py --peer 'COMMAND' [--rows toy,resnet20,...] [--rounds 5] 
 
 COMMAND is run as `COMMAND ddp RANKS mpi|gloo MODEL BATCH OPTIONS`, ranks of one thread each, and as
 `COMMAND bench MODEL BATCH OPTIONS`, one process; OPTIONS are --steps N, --warmup N, --threads N, --cl (channels last) and
---bf16. When its steps are done it prints one line with 'X img/s': bench/torch_step.py does for PyTorch. Each row tries
+--bf16; --tables of dlrm says where tables lie. When its steps are done it prints one line with 'X img/s': bench/torch_step.py does for PyTorch. Each row tries
 the peer's back ends and memory formats once and goes on with the fastest.
 
 Rows of a step compare samples per second. `memory` compares the proportional set size of all ranks, added up every 50 ms
@@ -58,6 +58,8 @@ ROWS = {
     "fno": Row("fno", 8, 10, 1.0),
     "gpt": Row("gpt", 8, 6, 1.0),
     "vit_ti_16": Row("vit_ti_16", 8, 6, 1.0),
+    "dlrm": Row("dlrm", 2048, 20, 3.0),
+    "dlrm-memory": Row("dlrm", 2048, 20, 0.333, measure="memory"),
     "gpt-bf16": Row("gpt", 8, 6, 1.0, precision="bf16"),
     "vit_ti_16-bf16": Row("vit_ti_16", 8, 6, 1.0, precision="bf16"),
     "resnet20-exact": Row("resnet20", 64, 15, None, options=("--conv-math", "exact")),
@@ -153,6 +155,8 @@ class Peer:
 
     @staticmethod
     def variants(row):
+        if row.model == "dlrm":  # MPI cannot reduce sparse gradients
+            return [("gloo", "--tables", "separate"), ("gloo", "--tables", "joined"), ("gloo", "--tables", "split"), ("mpi", "--tables", "split")]
         formats = [()] if row.model in ("mlp", "lstm", "fno", "gpt") else [(), ("--cl",)]
         return [(b, *f) for b in (("mpi", "gloo") if row.ranks > 1 else ("",)) for f in formats]
 

@@ -27,6 +27,21 @@ inline Tensor random_field(const data::Field& field, std::int64_t samples, std::
   return values;
 }
 
+// Ids of field f become rows of its table; labels become 0 or 1.
+inline void make_clicks(const Subject& subject, data::Batch& batch) {
+  if (subject.rows_per_field == 0) return;
+  Tensor& ids = batch.at("ids");
+  const std::int64_t fields = ids.shape()[1];
+  for (std::int64_t i = 0; i < ids.shape().elements(); ++i)
+    ids.data<std::int32_t>()[static_cast<std::size_t>(i)] +=
+        static_cast<std::int32_t>(i % fields * subject.rows_per_field);
+  Tensor& labels = batch.at("label");
+  const auto to_flags = [](auto values) {
+    for (auto& v : values) v = v > 0 ? 1 : 0;
+  };
+  labels.dtype() == DType::F64 ? to_flags(labels.data<double>()) : to_flags(labels.data<float>());
+}
+
 inline data::Batch random_batch(const Subject& subject, const BatchOptions& o, const comm::Communicator& comm) {
   const parallel::WorldLayout world(comm.rank(), comm.size(), o.shards);
   const auto begin_of = [&](std::int64_t shard) {
@@ -39,6 +54,7 @@ inline data::Batch random_batch(const Subject& subject, const BatchOptions& o, c
     batch.names.push_back(field.name);
     batch.fields.push_back(random_field(field, local.size(), subject.classes, random));
   }
+  make_clicks(subject, batch);
   batch.step.global_size = o.per_rank * comm.size();
   batch.step.local = local;
   for (std::int64_t i = batch.step.local.begin; i < batch.step.local.end; ++i) batch.step.samples.push_back(i);

@@ -1,5 +1,5 @@
 // Times training steps of a model on one random batch: forward, backward, reduction over the ranks, SGD with
-// momentum. Prints a line for people, or with --json one object for bench/results.
+// momentum (of DLRM: plain SGD). Prints a line for people, or with --json one object for bench/results.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -140,8 +140,8 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
                           .shards = o.shards,
                           .accumulate = o.accumulate,
                           .precision = o.precision == "f64" ? DType::F64 : DType::F32,
-                          .rule = optim::sgd({.momentum = 0.9}),
-                          .update = {.weight_decay = 1e-4},
+                          .rule = optim::sgd({.momentum = subject.momentum}),
+                          .update = {.weight_decay = subject.weight_decay},
                           .parallel = parallel_options(o),
                           .guards = train::GuardOptions::none(),  // the step alone
                           .compile = compile_options(o),
@@ -164,8 +164,9 @@ void run(const BenchOptions& o, const comm::Communicator& comm) {
 int main(int argc, char** argv) {
   BenchOptions o;
   CLI::App app("Times training steps: mpirun -n 2 bench_step resnet20 --batch 64");
-  app.add_option("model", o.model,
-                 "a model of the zoo (`lockstep models` lists them), or unet-2d, unet-3d, cosmoflow, lstm, fno, gpt")
+  app.add_option(
+         "model", o.model,
+         "a model of the zoo (`lockstep models` lists them), or unet-2d, unet-3d, cosmoflow, lstm, fno, gpt, dlrm")
       ->capture_default_str();
   app.add_option("--batch", o.batch, "samples per rank")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--shards", o.shards, "shards of the global batch over all ranks; 0: one per rank")

@@ -1,6 +1,6 @@
 // The subjects that bench_step trains, by name: a classifier of the zoo on images and labels, a field model in a fixed
-// size with the mean squared error, or a GPT of 6 blocks, 384 wide, on 256 bytes. bench/torch_fields.py and
-// bench/torch_sequences.py have the same field models and GPT in PyTorch.
+// size with the mean squared error, a GPT of 6 blocks, 384 wide, on 256 bytes, or a DLRM with 26 tables of 100,000
+// rows. bench/torch_fields.py, bench/torch_sequences.py and bench/torch_clicks.py have the same models in PyTorch.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "lockstep/data/dataset.h"
+#include "lockstep/losses/classification.h"
 #include "lockstep/losses/regression.h"
 #include "models/zoo/classify.h"
+#include "models/zoo/click_task.h"
 #include "models/zoo/field_model.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/registry.h"
@@ -22,7 +24,11 @@ struct Subject {
   std::int64_t classes = 0;         // of the field "label", if there is one
   std::unique_ptr<nn::Module> network;
   plan::ModelFunction function;
-  double rate = 0.1;  // of learning, at which the loss stays finite
+  double rate = 0.1;      // of learning, at which the loss stays finite
+  double momentum = 0.9;  // of SGD
+  double weight_decay = 1e-4;
+  std::int64_t rows_per_field =
+      0;  // above 0: ids of field f are rows f rows_per_field and following, labels are 0 or 1
 };
 
 struct FieldSubject {
@@ -54,6 +60,25 @@ inline Subject gpt_subject() {
           .function = std::move(function)};
 }
 
+// DLRM in the sizes of train_recsys, by plain SGD: 13 dense numbers, and the rows of 26 fields in a sparse table.
+inline Subject dlrm_subject(DType floats) {
+  constexpr std::int64_t kFields = 26, kRows = 100000;
+  const models::ClickModelConfig config{
+      .dense = 13, .fields = kFields, .rows = kFields * kRows, .dim = 16, .sparse = true};
+  std::unique_ptr<models::ClickModel> network = models::build_click_model("dlrm", config);
+  plan::ModelFunction function = [model = network.get()](const plan::Inputs& in) {
+    const Value logits = (*model)(models::click_inputs(in, true));
+    return plan::Traced{.loss = binary_cross_entropy_with_logits(logits, in["label"]), .prediction = logits};
+  };
+  return {.fields = {{"dense", {config.dense}, floats}, {"ids", {kFields}, DType::I32}, {"label", {}, floats}},
+          .classes = kRows,
+          .network = std::move(network),
+          .function = std::move(function),
+          .momentum = 0,
+          .weight_decay = 0,
+          .rows_per_field = kRows};
+}
+
 // Makes the subject of this name; images and fields have this floating type. Throws Error for an unknown name.
 inline Subject make_subject(const std::string& name, DType floats) {
   for (const FieldSubject& s : field_subjects()) {
@@ -69,6 +94,7 @@ inline Subject make_subject(const std::string& name, DType floats) {
             .rate = 1e-3};
   }
   if (name == "gpt") return gpt_subject();
+  if (name == "dlrm") return dlrm_subject(floats);
   const models::ModelEntry& entry = models::find_model(name);
   auto network = models::build_model(name);
   plan::ModelFunction function = models::classify(*network);

@@ -5,7 +5,8 @@ usage: torch_step.py bench MODEL BATCH [OPTIONS]
        torch_step.py ddp RANKS gloo|mpi MODEL BATCH [OPTIONS]     ranks of one thread each, started by mpirun
 
 One random batch, SGD with momentum and weight decay, as bench_step. MODEL is a field model of bench/torch_fields.py
-(mean squared error), gpt (bench/torch_sequences.py), or one of tests/parity/torch_models.py (cross entropy). The last line has the samples per second of all ranks as 'X img/s'."""
+(mean squared error), gpt (bench/torch_sequences.py), dlrm (bench/torch_clicks.py, plain SGD, binary cross entropy), or one of
+tests/parity/torch_models.py (cross entropy). The last line has the samples per second of all ranks as 'X img/s'."""
 import argparse
 import os
 import pathlib
@@ -54,20 +55,25 @@ def time_steps(a):
             dist.init_process_group(a.backend)
         rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
-    model, x, y, classes = subject(a.model, a.batch)
-    parameters = sum(p.numel() for p in model.parameters())
-    memory = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim(), torch.contiguous_format) if a.cl else torch.contiguous_format
-    model, x = model.to(memory_format=memory), x.to(memory_format=memory)
+    if a.model == "dlrm":
+        import torch_clicks
+        model, x, y = torch_clicks.subject(a.batch, a.tables, world, rank)
+        optimizer, loss_of = torch.optim.SGD(model.parameters(), lr=0.1), F.binary_cross_entropy_with_logits
+    else:
+        model, x, y, classes = subject(a.model, a.batch)
+        memory = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.dim(), torch.contiguous_format) if a.cl else torch.contiguous_format
+        model, x = model.to(memory_format=memory), (x.to(memory_format=memory),)
+        if a.backend:
+            model = torch.nn.parallel.DistributedDataParallel(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1 if classes else 1e-3, momentum=0.9, weight_decay=1e-4)
+        loss_of = (lambda logits, y: F.cross_entropy(logits.flatten(0, -2), y.flatten())) if classes else F.mse_loss
     model.train()
-    if a.backend:
-        model = torch.nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1 if classes else 1e-3, momentum=0.9, weight_decay=1e-4)
-    loss_of, seconds = (lambda logits, y: F.cross_entropy(logits.flatten(0, -2), y.flatten())) if classes else F.mse_loss, []
+    parameters, seconds = sum(p.numel() for p in model.parameters()), []
     for step in range(a.warmup + a.steps):
         began = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.bf16):
-            loss = loss_of(model(x), y)
+            loss = loss_of(model(*x), y)
         loss.backward()
         optimizer.step()
         loss.item()
@@ -76,7 +82,7 @@ def time_steps(a):
     if rank == 0:
         median = statistics.median(seconds)
         print(f"torch {torch.__version__} {a.model} {parameters} parameters, batch {a.batch} x {world} ranks x {torch.get_num_threads()} threads"
-              f"{' bf16' if a.bf16 else ''}{' channels last' if a.cl else ''}{' ' + a.backend if a.backend else ''}: "
+              f"{' bf16' if a.bf16 else ''}{' channels last' if a.cl else ''}{f' tables {a.tables}' if a.model == 'dlrm' else ''}{' ' + a.backend if a.backend else ''}: "
               f"{a.batch * world / median:.1f} img/s, step {median * 1e3:.2f} ms (min {min(seconds) * 1e3:.2f})", flush=True)
     if a.backend:
         torch.distributed.destroy_process_group()
@@ -88,6 +94,7 @@ def main():
     p.add_argument("batch", type=int)
     p.add_argument("--bf16", action="store_true")
     p.add_argument("--cl", action="store_true", help="channels last")
+    p.add_argument("--tables", choices=("separate", "joined", "split"), default="separate", help="dlrm: bench/torch_clicks.py")
     p.add_argument("--steps", type=int, default=10)
     p.add_argument("--warmup", type=int, default=3)
     p.add_argument("--threads", type=int, default=0)

@@ -40,6 +40,7 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/pad.h
   lockstep/ops/permute.h
   lockstep/ops/one_hot.h
+  lockstep/ops/pair_products.h
   lockstep/ops/pointwise.h
   lockstep/ops/pool.h
   lockstep/ops/recurrent.h

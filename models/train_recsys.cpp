@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   choice.data.finish_eval = [&](data::Batch& batch) { vocabulary->look_up(batch); };
   program.check([&] {
     choice.check(program.options());
+    choice.data.item_field = choice.network.user_fields;
     if (choice.top_k == 0) return;
     retriever = std::make_unique<recsys::Retriever>(choice.top_k, choice.network.user_fields);
     choice.data.decode = [&](const Tensor& vectors) { return retriever->decode(vectors); };
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
       vocabulary = &session.add<train::GrowVocabulary>(
           train::GrowVocabulary::Setup{
               .options = choice.vocabulary,
+              .columns = choice.columns,
               .buffer = recsys::kVocabulary,
               .store = [&]() -> plan::ParameterStore& { return session.trainer().model().parameters(); },
               .reset =

@@ -1,11 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/datasets/catalogue.h"
+#include "data/datasets/click_entries.h"
+#include "data/datasets/click_record.h"
+#include "data/datasets/click_records.h"
 #include "data/datasets/image_folder.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/records/record_reader.h"
@@ -20,6 +25,7 @@ constexpr std::string_view kFolderName = "folder";
 
 struct PackArguments {
   data::DatasetOptions dataset{.name = std::string(kFolderName)};
+  datasets::ClickSetOptions clicks{};
   std::string dir, output, split, verify;
   std::int64_t file_mib = 1024;
   std::uint64_t shuffle_seed = 0;
@@ -32,12 +38,26 @@ std::vector<data::Split> splits_of(const std::string& name) {
   return {data::Split::Train, data::Split::Eval};
 }
 
-std::int64_t pack_split(const PackArguments& arguments, data::Split split) {
+std::vector<data::DatasetEntry> click_sets(const PackArguments& arguments) {
+  return datasets::click_entries(arguments.clicks);
+}
+
+bool are_clicks(const PackArguments& arguments) {
+  const std::vector<data::DatasetEntry> entries = click_sets(arguments);
+  return std::ranges::find(entries, arguments.dataset.name, &data::DatasetEntry::name) != entries.end();
+}
+
+data::PackOptions pack_options(const PackArguments& arguments, data::Split split) {
   data::PackOptions options{.folder = arguments.output,
                             .name = split == data::Split::Train ? "train" : "eval",
                             .file_bytes = static_cast<std::uint64_t>(arguments.file_mib) << 20};
   // The order of evaluation has no effect on training.
   if (arguments.shuffle && split == data::Split::Train) options.shuffle_seed = arguments.shuffle_seed;
+  return options;
+}
+
+std::int64_t pack_split(const PackArguments& arguments, data::Split split) {
+  const data::PackOptions options = pack_options(arguments, split);
   if (arguments.dataset.name != kFolderName) {
     const data::DatasetEntry& entry = data::find_dataset(datasets::catalogue(), arguments.dataset.name);
     return data::pack_dataset(*entry.open(arguments.dataset, split), options);
@@ -46,6 +66,24 @@ std::int64_t pack_split(const PackArguments& arguments, data::Split split) {
   check(!folder.empty(), "pack", "{}: no folder train, expected train/CLASS/FILE and val/CLASS/FILE",
         arguments.dataset.dir.string());
   return data::pack_images(datasets::ImageFolder(datasets::list_image_folder(folder)), options);
+}
+
+void say_packed(const PackArguments& arguments, data::Split split, std::int64_t records) {
+  fmt::print("{}/{}.index: {} records\n", arguments.output, split == data::Split::Train ? "train" : "eval", records);
+}
+
+// Packs clicks: a field for each column, by its name.
+void pack_clicks(const PackArguments& arguments) {
+  const std::vector<data::DatasetEntry> entries = click_sets(arguments);
+  data::RunData opened = data::open_data(entries, arguments.dataset);
+  const datasets::ClickRecord names = datasets::ClickRecord::parse(opened.prediction.record);
+  for (const data::Split split : splits_of(arguments.split)) {
+    std::shared_ptr<const data::Dataset> set =
+        split == data::Split::Train ? std::move(opened.train) : std::move(opened.eval);
+    if (set == nullptr) continue;  // there are no evaluation samples
+    say_packed(arguments, split,
+               data::pack_dataset(*datasets::named_clicks(std::move(set), names), pack_options(arguments, split)));
+  }
 }
 
 // Reads every record, and compares its checksum.
@@ -66,14 +104,26 @@ void pack(PackArguments& arguments) {
   arguments.dataset.dir = arguments.dir;
   if (arguments.dataset.name == kFolderName) {
     check(!arguments.dir.empty(), "pack", "--data-dir is missing, expected the folder of the images");
-  } else {
+  } else if (!are_clicks(arguments)) {
     data::check_dataset(datasets::catalogue(), arguments.dataset);
   }
   std::filesystem::create_directories(arguments.output);
-  for (const data::Split split : splits_of(arguments.split)) {
-    const std::int64_t records = pack_split(arguments, split);
-    fmt::print("{}/{}.index: {} records\n", arguments.output, split == data::Split::Train ? "train" : "eval", records);
-  }
+  if (are_clicks(arguments)) return pack_clicks(arguments);
+  for (const data::Split split : splits_of(arguments.split)) say_packed(arguments, split, pack_split(arguments, split));
+}
+
+// The options of train_recsys that name samples.
+void add_click_options(CLI::App& command, PackArguments& a) {
+  data::FieldOptions& fields = a.dataset.fields;
+  const auto add = [&](const char* name, auto& value, const char* text) {
+    command.add_option(fmt::format("--{}", name), value, text)->group("Clicks")->capture_default_str();
+  };
+  add("files", fields.files, "files of the samples, with commas between them; * and ? stand for characters");
+  add("eval-files", fields.eval_files, "files of the evaluation samples; none: a part of those in --files");
+  add("eval-fraction", fields.eval_fraction, "part of the samples that is for evaluation, without --eval-files");
+  add("inputs", fields.inputs, "csv, hdf5, arrays: columns or arrays of dense numbers");
+  add("label", fields.label, "csv, hdf5, arrays: the column or array that is predicted");
+  datasets::for_click_options(a.clicks, add);
 }
 
 }  // namespace
@@ -84,7 +134,8 @@ void add_pack_command(CLI::App& app) {
   auto a = std::make_shared<PackArguments>();
   command
       ->add_option("--dataset", a->dataset.name,
-                   "folder: image files in train/CLASS and val/CLASS; or a name of `lockstep-data list`")
+                   "folder: image files in train/CLASS and val/CLASS; a name of `lockstep-data list`; or a data set of "
+                   "train_recsys: clicks, criteo, ratings, csv, hdf5, arrays")
       ->type_name("NAME")
       ->capture_default_str();
   command->add_option("--data-dir", a->dir, "Folder of the data set")->type_name("DIR")->envname("LOCKSTEP_DATA_DIR");
@@ -104,6 +155,7 @@ void add_pack_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--verify", a->verify, "Read all records of this set and compare their checksums")
       ->type_name("INDEX");
+  add_click_options(*command, *a);
   command->callback([a] {
     a->dataset.seed = a->shuffle_seed;
     pack(*a);

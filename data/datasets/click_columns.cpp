@@ -1,8 +1,11 @@
 #include "data/datasets/click_columns.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
+#include "data/datasets/id_rows.h"
 #include "lockstep/core/bfloat16.h"
 #include "lockstep/core/error.h"
 
@@ -54,29 +57,76 @@ void add_names(const data::Field& field, std::vector<std::string>& names) {
 
 }  // namespace
 
+std::vector<std::string> count_names(const std::vector<ClickBag>& bags) {
+  std::vector<std::string> names;
+  for (const ClickBag& bag : bags) {
+    if (!bag.counts.empty()) names.push_back(bag.counts);
+  }
+  return names;
+}
+
 ClickColumns::ClickColumns(std::shared_ptr<const data::Dataset> whole, ClickColumnsOptions options)
-    : DatasetView(std::move(whole), kClickColumnsSite), options_(options) {
+    : DatasetView(std::move(whole), kClickColumnsSite), options_(std::move(options)) {
   const std::vector<data::Field>& from = this->whole().fields();
-  const std::size_t expected = options_.dense + options_.ids + (options_.label ? 1 : 0);
-  check(from.size() == expected && options_.ids > 0, kClickColumnsSite,
-        "the samples have {} arrays, expected {} of numbers, {} of ids (at least 1) and {} label", from.size(),
-        options_.dense, options_.ids, options_.label ? "a" : "no");
-  for (std::size_t f = 0; f < from.size(); ++f) {
-    if (f < options_.dense) {
-      add_names(from[f], dense_names_);
-    } else if (f < options_.dense + options_.ids) {
-      check(!is_floating(from[f].dtype), kClickColumnsSite, "the ids '{}' are {}, expected integers", from[f].name,
-            name_of(from[f].dtype));
-      add_names(from[f], id_names_);
-    } else {
-      check(from[f].shape.elements() == 1, kClickColumnsSite, "the label '{}' has samples {}, expected one number",
-            from[f].name, from[f].shape.str());
-    }
+  const std::size_t counts = count_names(options_.bags).size(), arrays = options_.dense + options_.ids;
+  check(from.size() == arrays + counts + (options_.label ? 1 : 0) && options_.ids > 0, kClickColumnsSite,
+        "the samples have {} arrays, expected {} of numbers, {} of ids (at least 1), {} of counts and {} label",
+        from.size(), options_.dense, options_.ids, counts, options_.label ? "a" : "no");
+  for (std::size_t f = 0; f < options_.dense; ++f) add_names(from[f], dense_names_);
+  for (std::size_t f = options_.dense; f < arrays; ++f) add_ids(from[f], f);
+  for (std::size_t f = arrays; f < from.size(); ++f) {
+    const bool is_count = f < arrays + counts;
+    check(from[f].shape.elements() == 1 && (!is_count || !is_floating(from[f].dtype)), kClickColumnsSite,
+          "the {} '{}' has samples {}{}, expected one {}", is_count ? "count" : "label", from[f].name,
+          name_of(from[f].dtype), from[f].shape.str(), is_count ? "integer" : "number");
   }
   check(!id_names_.empty(), kClickColumnsSite, "the arrays of ids have no elements, expected at least one");
+  check_bags(options_.bags, id_names_);
   if (!dense_names_.empty()) fields_.push_back({"dense", Shape{std::ssize(dense_names_)}, DType::F32});
-  fields_.push_back({"ids", Shape{std::ssize(id_names_)}, DType::I64});
+  fields_.push_back({"ids", Shape{columns_of(id_places_)}, DType::I64});
   if (options_.label) fields_.push_back({"label", Shape{}, DType::F32});
+}
+
+void ClickColumns::add_ids(const data::Field& field, std::size_t number) {
+  check(!is_floating(field.dtype), kClickColumnsSite, "the ids '{}' are {}, expected integers", field.name,
+        name_of(field.dtype));
+  const ClickBag* const bag = find_bag(options_.bags, field.name);
+  if (bag == nullptr) {
+    add_names(field, id_names_);
+    id_places_.resize(id_names_.size(), 0);
+    return;
+  }
+  check(field.shape.elements() > 0, kClickColumnsSite, "the bag '{}' has no elements, expected at least one",
+        field.name);
+  if (!bag->counts.empty()) {
+    const std::vector<std::string> counts = count_names(options_.bags);
+    const auto place = static_cast<std::size_t>(std::ranges::find(counts, bag->counts) - counts.begin());
+    counted_.push_back(
+        {.ids = number, .counts = options_.dense + options_.ids + place, .column = columns_of(id_places_)});
+  }
+  id_names_.push_back(field.name);
+  id_places_.push_back(field.shape.elements());
+}
+
+// Empties the places of bags behind their counts.
+void ClickColumns::check_ids(std::int64_t index, std::span<const std::byte* const> in,
+                             std::span<std::int64_t> ids) const {
+  const std::vector<data::Field>& from = whole().fields();
+  for (const Counted& bag : counted_) {
+    std::int64_t count = 0;
+    convert(from[bag.counts], in[bag.counts], &count);
+    const std::int64_t places = from[bag.ids].shape.elements();
+    if (count < 0 || count > places)
+      fail(kClickColumnsSite, "{}: the count '{}' is {}, expected 0 to {}, the elements of '{}'", locate(index),
+           from[bag.counts].name, count, places, from[bag.ids].name);
+    std::ranges::fill(
+        ids.subspan(static_cast<std::size_t>(bag.column + count), static_cast<std::size_t>(places - count)),
+        kMissingId);
+  }
+  const auto wrong = std::ranges::find_if(ids, [](std::int64_t id) { return id < kMissingId; });
+  if (wrong != ids.end())
+    fail(kClickColumnsSite, "{}: the id in column {} is {}, expected a number from 0 on, or -1 for a missing id",
+         locate(index), wrong - ids.begin(), *wrong);
 }
 
 template <class Read>
@@ -88,13 +138,21 @@ void ClickColumns::join(std::int64_t index, std::span<std::byte* const> out, con
   read(pointers);
   std::size_t place = 0;
   auto* dense = dense_names_.empty() ? nullptr : reinterpret_cast<float*>(out[place++]);
-  auto* ids = reinterpret_cast<std::int64_t*>(out[place++]);
+  auto* const ids = reinterpret_cast<std::int64_t*>(out[place++]);
+  std::int64_t* next = ids;
   for (std::size_t f = 0; f < options_.dense + options_.ids; ++f) {
     if (f < options_.dense)
       dense = convert(from[f], pointers[f], dense);
     else
-      ids = convert(from[f], pointers[f], ids);
+      next = convert(from[f], pointers[f], next);
   }
+  const std::span<const float> numbers(dense - dense_names_.size(), dense_names_.size());
+  const auto wrong = std::ranges::find_if_not(numbers, [](float x) { return std::isfinite(x); });
+  if (wrong != numbers.end())
+    fail(kClickColumnsSite, "{}: '{}' is {}, expected a finite number that f32 holds", locate(index),
+         dense_names_[static_cast<std::size_t>(wrong - numbers.begin())], *wrong);
+  const std::vector<const std::byte*> in(pointers.begin(), pointers.end());
+  check_ids(index, in, {ids, next});
   if (!options_.label) return;
   auto* const label = reinterpret_cast<float*>(out[place]);
   convert(from.back(), pointers.back(), label);

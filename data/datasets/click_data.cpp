@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "lockstep/comm/agreement.h"
+#include "data/datasets/click_negatives.h"
+#include "data/datasets/click_scan.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/math.h"
-#include "lockstep/core/partition.h"
 #include "lockstep/data/normalisation.h"
 
 namespace lockstep::datasets {
@@ -20,37 +20,21 @@ using data::DatasetOptions;
 using data::Purpose;
 using data::RunData;
 
-// Runs `work` and throws on all ranks if it throws on one.
-template <class Work>
-auto together(const comm::Communicator* comm, const Work& work) {
-  return comm == nullptr ? work() : comm::collectively(*comm, work);
-}
-
 bool is_known(const DatasetOptions& o) { return o.purpose != Purpose::Train && o.record != nullptr; }
 
-// Calls `take` with the ids of a part of the samples, which is this rank's.
-template <class Take>
-void each_ids(const data::Dataset& set, const comm::Communicator* comm, const Take& take) {
-  const Range mine = comm == nullptr ? Range{0, set.size()} : part_of(set.size(), comm->size(), comm->rank());
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<std::byte*> out;
-  for (const data::Field& field : set.fields()) out.push_back(memory.emplace_back(field.bytes()).data());
-  const std::size_t ids = data::find_field(kClickDataSite, set.fields(), "ids");
-  for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    set.read(i, out);
-    take(i, reinterpret_cast<const std::int64_t*>(out[ids]));
-  }
-}
-
 // Raises `largest` to the largest id of each field; the ranks share the samples. Collective.
-void raise_to_ids(const data::Dataset& set, const comm::Communicator* comm, std::vector<std::int64_t>& largest) {
+void raise_to_ids(const data::Dataset& set, const IdRows& of, const comm::Communicator* comm,
+                  std::vector<std::int64_t>& largest) {
   together(comm, [&] {
     each_ids(set, comm, [&](std::int64_t sample, const std::int64_t* ids) {
       for (std::size_t f = 0; f < largest.size(); ++f) {
-        if (ids[f] < 0) [[unlikely]]
-          fail("ids", "{}, field {}: the id is {}, expected a number from 0 on; --hash-ids N takes any id",
-               set.locate(sample), f, ids[f] == kMissingId ? "missing" : formatted("{}", ids[f]));
-        largest[f] = std::max(largest[f], ids[f]);
+        for (const std::int64_t* const end = ids + of.width(f); ids != end; ++ids) {
+          if (*ids == kMissingId && of.is_bag(f)) continue;
+          if (*ids < 0) [[unlikely]]
+            fail("ids", "{}, field '{}': the id is {}, expected a number from 0 on; --hash-ids N takes any id",
+                 set.locate(sample), of.names[f], *ids == kMissingId ? "missing" : formatted("{}", *ids));
+          largest[f] = std::max(largest[f], *ids);
+        }
       }
     });
   });
@@ -58,13 +42,14 @@ void raise_to_ids(const data::Dataset& set, const comm::Communicator* comm, std:
   for (std::int64_t& one : largest) one = comm->allreduce(one, comm::ReduceOp::Max);
 }
 
-std::vector<std::int64_t> sizes_of(const RunData& data, const ClickSetOptions& o, std::size_t fields,
+std::vector<std::int64_t> sizes_of(const RunData& data, const ClickSetOptions& o, const IdRows& ids,
                                    const comm::Communicator* comm) {
+  const std::size_t fields = ids.names.size();
   if (o.hash_ids > 0) return std::vector<std::int64_t>(fields, o.hash_ids);
   if (o.vocabulary > 0) return std::vector<std::int64_t>(fields, o.vocabulary);
   std::vector<std::int64_t> sizes(fields, 0);
-  raise_to_ids(*data.train, comm, sizes);
-  if (data.eval) raise_to_ids(*data.eval, comm, sizes);
+  raise_to_ids(*data.train, ids, comm, sizes);
+  if (data.eval) raise_to_ids(*data.eval, ids, comm, sizes);
   for (std::int64_t& size : sizes) size += size < std::numeric_limits<std::int64_t>::max() ? 1 : 0;
   return sizes;
 }
@@ -103,6 +88,11 @@ void check_same_fields(const ClickRecord& trained, const ClickRecord& now) {
   };
   same(trained.dense, now.dense, "inputs");
   same(trained.ids.names, now.ids.names, "ids");
+  check(
+      trained.ids.columns() == now.ids.columns(), kClickDataSite,
+      "the samples have {} columns of ids with those of bags, the model was trained with {}; expected bags of the same "
+      "number of places (--bags)",
+      now.ids.columns(), trained.ids.columns());
 }
 
 }  // namespace
@@ -117,16 +107,31 @@ void prepare_clicks(RunData& data, const DatasetOptions& o, const comm::Communic
     return trained;
   });
   if (!is_known(o)) {
-    if (record.ids.sizes.empty()) record.ids.sizes = sizes_of(data, set, record.ids.names.size(), comm);
+    if (record.ids.sizes.empty()) record.ids.sizes = sizes_of(data, set, record.ids, comm);
     if (!record.dense.empty()) record.normalisation = normalisation_of(data, o, comm);
   }
+  together(comm, [&] { record.ids.check(); });
+  std::shared_ptr<const ItemList> items;
+  const bool draws = set.negatives > 0 && o.purpose == Purpose::Train;
+  const auto item_field = static_cast<std::size_t>(set.item_field);
+  if (draws) {
+    together(comm, [&] {
+      check(item_field < record.ids.names.size() && !record.ids.is_bag(item_field), kClickDataSite,
+            "--negatives with --user-fields {} of {} fields of ids, expected a field with one id behind the user's",
+            set.item_field, record.ids.names.size());
+    });
+    items = std::make_shared<ItemList>(list_items(data, record.ids, item_field, set.negative_exponent, comm));
+  }
   together(comm, [&] {
-    record.ids.check();
     data::Transforms transforms;
     if (!record.dense.empty()) transforms.push_back(std::make_shared<data::Normalise>(record.normalisation, o.floats));
     transforms.push_back(std::make_shared<data::ConvertFloats>(o.floats));
     transforms.push_back(std::make_shared<MapIds>(record.ids));
     data.train_transforms = data.eval_transforms = std::move(transforms);
+    if (draws) {  // both sets have the same fields, and an evaluation does not read this one
+      data.train_transforms.push_back(std::make_shared<DrawNegatives>(set.negatives, items->columns, items));
+      data.eval_transforms.push_back(std::make_shared<DrawNegatives>(set.negatives, items->columns, nullptr));
+    }
     if (record.ids.mapping == IdMapping::Vocabulary) data.prediction.finish = set.finish_eval;
     data.prediction.record = record.text();
     data.prediction.decode = set.decode ? set.decode : probabilities;
@@ -136,14 +141,17 @@ void prepare_clicks(RunData& data, const DatasetOptions& o, const comm::Communic
   });
 }
 
-std::vector<std::int64_t> count_rows(const RunData& data, std::size_t field, const comm::Communicator* comm) {
-  const IdRows ids = ClickRecord::parse(data.prediction.record).ids;
+std::vector<std::int64_t> count_rows(const RunData& data, const IdRows& ids, std::size_t field,
+                                     const comm::Communicator* comm) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(ids.sizes.at(field)));
   together(comm, [&] {
     check(ids.mapping != IdMapping::Vocabulary, "ids", "the rows of a vocabulary cannot be counted before training");
     each_ids(*data.train, comm, [&](std::int64_t sample, const std::int64_t* values) {
       const auto place = [&] { return data.train->locate(sample); };
-      ++counts[static_cast<std::size_t>(ids.row(field, values[field], place))];
+      for (std::int64_t c = ids.first_column(field); c < ids.first_column(field + 1); ++c) {
+        if (!ids.is_bag(field) || values[c] != kMissingId)
+          ++counts[static_cast<std::size_t>(ids.row(field, values[c], place))];
+      }
     });
   });
   if (comm != nullptr) comm->allreduce(comm::Buffer(std::span(counts)), comm::ReduceOp::Sum);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <utility>
 
+#include "data/datasets/click_bags.h"
 #include "data/datasets/click_columns.h"
 #include "data/datasets/click_data.h"
 #include "data/datasets/click_record.h"
+#include "data/datasets/click_records.h"
 #include "data/datasets/click_table.h"
 #include "data/datasets/field_options.h"
 #include "data/datasets/field_sets.h"
@@ -34,9 +37,12 @@ IdMapping mapping_of(const ClickSetOptions& o) {
   return o.hash_ids > 0 ? IdMapping::Hash : o.vocabulary > 0 ? IdMapping::Vocabulary : IdMapping::Direct;
 }
 
-// Names of columns travel from the sets to prepare() in this form.
-ClickRecord opened(std::vector<std::string> dense, std::vector<std::string> ids, const ClickSetOptions& o) {
-  return {.ids = {.mapping = mapping_of(o), .names = std::move(ids), .sizes = {}}, .dense = std::move(dense)};
+// Names of columns travel from the sets to prepare() in this form; `places` are those of each field's bags, 0 for none.
+ClickRecord opened(std::vector<std::string> dense, std::vector<std::string> ids, std::vector<std::int64_t> places,
+                   const ClickSetOptions& o) {
+  if (std::ranges::all_of(places, [](std::int64_t n) { return n == 0; })) places.clear();
+  return {.ids = {.mapping = mapping_of(o), .names = std::move(ids), .sizes = {}, .places = std::move(places)},
+          .dense = std::move(dense)};
 }
 
 void check_click_options(const DatasetOptions& o, const ClickSetOptions& set) {
@@ -52,6 +58,16 @@ void check_click_options(const DatasetOptions& o, const ClickSetOptions& set) {
         "--hash-ids {} and --vocabulary {}, expected one of the two", set.hash_ids, set.vocabulary);
   check((set.hash_ids == 0 || set.hash_ids >= 2) && (set.vocabulary == 0 || set.vocabulary >= 2), kClickEntriesSite,
         "--hash-ids is {} and --vocabulary {}, expected 0 (none) or at least 2 rows", set.hash_ids, set.vocabulary);
+  check(set.negatives >= 0 && set.negatives <= 65536 && set.negative_exponent >= 0 && set.negative_exponent <= 10,
+        kClickEntriesSite, "--negatives is {} and --negative-exponent {}, expected 0 to 65536 and 0 to 10",
+        set.negatives, set.negative_exponent);
+  check(set.negatives == 0 || set.vocabulary == 0, kClickEntriesSite,
+        "--negatives {} with --vocabulary, whose ids have no rows before they are seen; expected --hash-ids, or ids as "
+        "they are",
+        set.negatives);
+  check(set.bag_separator.size() == 1, kClickEntriesSite, "--bag-separator is '{}', expected one character",
+        set.bag_separator);
+  parse_bags(set.bags);
   check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kClickEntriesSite,
         "--mean and --std with --normalise {}, expected standard or log", f.normalise);
 }
@@ -87,7 +103,9 @@ RunData open_synthetic(const DatasetOptions& o, const ClickSetOptions& set) {
   std::vector<std::string> dense, ids;
   for (std::int64_t d = 0; d < train.dense; ++d) dense.push_back(formatted("x{}", d));
   for (std::int64_t f = 0; f < train.fields; ++f) ids.push_back(formatted("id{}", f));
-  ClickRecord record = opened(std::move(dense), std::move(ids), set);
+  check(set.bags.empty(), kClickEntriesSite,
+        "--bags is for other data sets than clicks, whose samples have one id of each field; expected none");
+  ClickRecord record = opened(std::move(dense), std::move(ids), {}, set);
   if (record.ids.mapping == IdMapping::Direct)
     record.ids.sizes.assign(static_cast<std::size_t>(train.fields), train.ids);
   data.prediction.record = record.text();
@@ -95,15 +113,30 @@ RunData open_synthetic(const DatasetOptions& o, const ClickSetOptions& set) {
   return data;
 }
 
+// The bags of the fields C1 to C26 become those of columns.
+void name_criteo_bags(ClickTableOptions& form) {
+  std::vector<std::string> fields;
+  for (std::size_t f = 0; f < form.ids.size(); ++f) fields.push_back(formatted("C{}", f + 1));
+  check_bags(form.bags, fields);
+  for (ClickBag& bag : form.bags)
+    bag.field = form.ids[static_cast<std::size_t>(std::ranges::find(fields, bag.field) - fields.begin())];
+}
+
 // Opens files as tables of text.
-RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, const ClickTableOptions& form) {
+RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, ClickTableOptions form) {
   std::string record;
+  form.bags = parse_bags(set.bags);
+  form.bag_separator = set.bag_separator.front();
+  if (o.name == "criteo") name_criteo_bags(form);
+  check(form.bag_separator != form.separator || form.bags.empty(), kClickEntriesSite,
+        "--bag-separator is '{}', which stands between columns, too; expected another one", set.bag_separator);
   RunData data = open_sets(o, [&](const DatasetOptions& options, const Files& files) {
     ClickTableOptions table = form;
     table.files = files;
     table.dir = options.dir;
     auto opened_table = std::make_unique<ClickTable>(std::move(table));
-    ClickRecord names = opened(opened_table->dense_names(), opened_table->id_names(), set);
+    ClickRecord names = opened(opened_table->dense_names(), opened_table->id_names(), opened_table->id_places(), set);
+    check_bags(form.bags, names.ids.names);
     if (o.name == "criteo") {  // the names that Criteo's description has
       for (std::size_t i = 0; i < names.dense.size(); ++i) names.dense[i] = formatted("I{}", i + 1);
       for (std::size_t i = 0; i < names.ids.names.size(); ++i) names.ids.names[i] = formatted("C{}", i + 1);
@@ -137,12 +170,14 @@ RunData open_arrays(
   std::string record;
   RunData data = open_sets(o, [&](const DatasetOptions& options, const Files& files) {
     Files dense = inputs_of(options), others = split_names("ids", set.ids);
-    const ClickColumnsOptions columns{.dense = dense.size(), .ids = others.size(), .label = labelled(options)};
+    ClickColumnsOptions columns{
+        .dense = dense.size(), .ids = others.size(), .bags = parse_bags(set.bags), .label = labelled(options)};
+    std::ranges::copy(count_names(columns.bags), std::back_inserter(others));
     if (columns.label) others.push_back(options.fields.label);
-    auto joined_columns =
-        std::make_unique<ClickColumns>(make(options, files, std::move(dense), std::move(others)), columns);
-    record = opened(joined_columns->dense_names(), joined_columns->id_names(), set).text();
-    return joined_columns;
+    auto set_of_columns =
+        std::make_unique<ClickColumns>(make(options, files, std::move(dense), std::move(others)), std::move(columns));
+    record = opened(set_of_columns->dense_names(), set_of_columns->id_names(), set_of_columns->id_places(), set).text();
+    return set_of_columns;
   });
   data.prediction.record = record;
   return data;
@@ -164,6 +199,11 @@ std::shared_ptr<data::Dataset> numpy_arrays(const DatasetOptions& o, const Files
   others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(moved));
   return std::make_shared<NpyDataset>(
       NpyOptions{.dir = o.dir, .inputs = std::move(dense), .targets = std::move(others)});
+}
+
+std::shared_ptr<data::Dataset> record_arrays(const DatasetOptions& o, const Files& files, Files dense, Files others) {
+  std::ranges::copy(others, std::back_inserter(dense));
+  return open_click_records(o, files, dense);
 }
 
 }  // namespace
@@ -223,6 +263,17 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
             DatasetOptions with_files = o;
             with_files.fields.files = set.ids;
             check_files(with_files, set, false);
+          }),
+      entry(
+          "records", "packed by `lockstep pack` of any of these: --data-dir, or --files",
+          [&set](const DatasetOptions& o) {
+            const ClickRecordNames all = name_click_records(o, set);
+            return open_arrays(all.options, all.set, record_arrays);
+          },
+          [&set](const DatasetOptions& o) {
+            check_click_options(o, set);
+            check(!o.dir.empty() || !o.fields.files.empty(), kClickEntriesSite,
+                  "--data-dir and --files are missing, expected the folder that `lockstep pack --output` wrote");
           }),
   };
 }

@@ -18,9 +18,10 @@ constexpr std::array<std::pair<IdMapping, std::string_view>, 3> kMappings{
 
 std::string ClickRecord::text() const {
   const auto* const mapping = std::ranges::find(kMappings, ids.mapping, &std::pair<IdMapping, std::string_view>::first);
-  return nlohmann::json{{"ids", {{"mapping", mapping->second}, {"fields", ids.names}, {"rows", ids.sizes}}},
-                        {"dense", dense},
-                        {"normalisation", nlohmann::json::parse(normalisation.text())}}
+  return nlohmann::json{
+      {"ids", {{"mapping", mapping->second}, {"fields", ids.names}, {"rows", ids.sizes}, {"places", ids.places}}},
+      {"dense", dense},
+      {"normalisation", nlohmann::json::parse(normalisation.text())}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -35,7 +36,8 @@ ClickRecord ClickRecord::parse(std::string_view text) {
           "the checkpoint's record of its data maps ids by '{}', expected direct, hash or vocabulary", name);
     ClickRecord record{.ids = {.mapping = mapping->first,
                                .names = ids.at("fields").get<std::vector<std::string>>(),
-                               .sizes = ids.at("rows").get<std::vector<std::int64_t>>()},
+                               .sizes = ids.at("rows").get<std::vector<std::int64_t>>(),
+                               .places = ids.value("places", std::vector<std::int64_t>())},
                        .dense = json.at("dense").get<std::vector<std::string>>(),
                        .normalisation = data::Normalisation::parse(json.at("normalisation").dump())};
     if (!record.ids.sizes.empty()) record.ids.check();

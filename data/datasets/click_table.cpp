@@ -89,6 +89,7 @@ class ClickTable::Reader {
     };
     names(columns_.inputs, table_.dense_names_);
     names(columns_.targets, table_.id_names_);
+    if (is_first) table_.id_places_ = places_of(options_.bags, table_.id_names_);
   }
 
   std::string place(const CsvCell& cell, std::size_t column) const {
@@ -100,15 +101,36 @@ class ClickTable::Reader {
     if (cells_.size() != columns_.count)
       fail(site_, "line {}: {} columns, expected {}", record.line, cells_.size(), columns_.count);
     for (const std::size_t c : columns_.inputs) table_.dense_.push_back(dense(cells_[c], c));
-    for (const std::size_t c : columns_.targets) table_.ids_.push_back(id(cells_[c], c));
+    for (std::size_t f = 0; f < columns_.targets.size(); ++f) add_ids(columns_.targets[f], table_.id_places_[f]);
     if (columns_.label) table_.labels_.push_back(label(cells_[*columns_.label], *columns_.label));
     if (record.line > std::numeric_limits<std::uint32_t>::max())
       fail(site_, "line {}: more than 2^32 lines, expected fewer in one file", record.line);
     table_.lines_.push_back(static_cast<std::uint32_t>(record.line));
   }
 
-  std::int64_t id(const CsvCell& cell, std::size_t column) const {
-    return parse_id(cell.text, options_.form, site_, [&] { return place(cell, column); });
+  // The ids of a cell: one, or those of a bag with so many places.
+  void add_ids(std::size_t column, std::int64_t places) {
+    const CsvCell& cell = cells_[column];
+    const auto parsed = [&](std::string_view text) {
+      return parse_id(text, options_.form, site_, [&] { return place(cell, column); });
+    };
+    if (places == 0) {
+      table_.ids_.push_back(parsed(cell.text));
+      return;
+    }
+    std::int64_t used = 0;
+    for (std::size_t begin = 0; begin <= cell.text.size();) {
+      const std::size_t end = std::min(cell.text.find(options_.bag_separator, begin), cell.text.size());
+      const std::int64_t id = parsed(cell.text.substr(begin, end - begin));
+      begin = end + 1;
+      if (id == kMissingId) continue;
+      if (used == places)
+        fail(site_, "{}: a bag of more than {} ids, expected at most {}; --bags FIELD:N takes up to N",
+             place(cell, column), places, places);
+      table_.ids_.push_back(id);
+      ++used;
+    }
+    table_.ids_.insert(table_.ids_.end(), static_cast<std::size_t>(places - used), kMissingId);
   }
 
   float dense(const CsvCell& cell, std::size_t column) const {
@@ -142,10 +164,13 @@ class ClickTable::Reader {
 ClickTableOptions criteo_options(bool labelled) {
   constexpr int kCounts = 13, kIds = 26;
   const int first = labelled ? 1 : 0;
-  ClickTableOptions options{.header = false, .separator = '\t', .form = IdForm::Hexadecimal, .counts = true};
+  ClickTableOptions options{.label = labelled ? std::string("0") : std::string(),
+                            .header = false,
+                            .separator = '\t',
+                            .form = IdForm::Hexadecimal,
+                            .counts = true};
   for (int c = 0; c < kCounts; ++c) options.dense.push_back(formatted("{}", first + c));
   for (int c = 0; c < kIds; ++c) options.ids.push_back(formatted("{}", first + kCounts + c));
-  if (labelled) options.label = "0";
   return options;
 }
 
@@ -164,7 +189,7 @@ ClickTable::ClickTable(ClickTableOptions options) : options_(std::move(options))
         options_.header ? " after the header" : "");
   const auto width = [](const std::vector<std::string>& names) { return Shape{std::ssize(names)}; };
   if (!dense_names_.empty()) fields_.push_back({"dense", width(dense_names_), DType::F32});
-  fields_.push_back({"ids", width(id_names_), DType::I64});
+  fields_.push_back({"ids", Shape{columns_of(id_places_)}, DType::I64});
   if (!labels_.empty()) fields_.push_back({"label", Shape{}, DType::F32});
 }
 
@@ -187,7 +212,7 @@ void ClickTable::read(std::int64_t index, std::span<std::byte* const> out) const
     std::memcpy(out[field++], values.data() + sample * width, width * sizeof values[0]);
   };
   if (!dense_names_.empty()) copy(dense_, dense_names_.size());
-  copy(ids_, id_names_.size());
+  copy(ids_, static_cast<std::size_t>(columns_of(id_places_)));
   if (!labels_.empty()) copy(labels_, 1);
 }
 

@@ -3,7 +3,8 @@
 // 8 for an id, and 4 for the line.
 //
 // An id is a whole number from 0 to 2^63 - 1, which stays; hexadecimal digits; or another text, of which it is the hash
-// (FNV-1a, without its last bit). A cell that is empty, NA, N/A, NaN or null is a missing id, -1.
+// (FNV-1a, without its last bit). A cell that is empty, NA, N/A, NaN or null is a missing id, -1. The cell of a bag
+// (data/datasets/click_bags.h) has any number of ids with separators between them, from missing ones apart.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/datasets/click_bags.h"
 #include "lockstep/data/dataset.h"
 
 namespace lockstep::datasets {
@@ -27,6 +29,8 @@ struct ClickTableOptions {
   std::string label{};                      // the column of the label; empty: there is none
   bool header = true;                       // each file's first record has the names of the columns
   char separator = ',';
+  std::vector<ClickBag> bags{};  // by the names, or numbers, of their columns
+  char bag_separator = '|';
   IdForm form = IdForm::NumberOrText;
   bool counts = false;               // a dense number is log(1 + max(x, 0)), and 0 where it is missing
   std::optional<double> positive{};  // the label is 1 from this number on, else 0; empty: it is a number from 0 to 1
@@ -44,12 +48,13 @@ ClickTableOptions ratings_options(double positive, bool labelled = true);
 std::int64_t parse_id(std::string_view cell, IdForm form, std::string_view site,
                       const std::function<std::string()>& place);
 
-// Fields: "dense" F32 (columns), unless there are none; "ids" I64 (columns); "label" F32 (), unless there is none.
+// Fields: "dense" F32 (columns), unless there are none; "ids" I64 (columns, of which a bag takes as many as it has
+// places); "label" F32 (), unless there is none.
 // Immutable after construction: any thread may read.
 class ClickTable : public data::Dataset {
  public:
   // Throws Error with file, line and column for records of another length, missing or wrong numbers, and labels that
-  // are neither 0 nor 1 nor between.
+  // are neither 0 nor 1 nor between, and bags with more ids than places.
   explicit ClickTable(ClickTableOptions options);
 
   std::int64_t size() const override { return static_cast<std::int64_t>(lines_.size()); }
@@ -60,6 +65,7 @@ class ClickTable : public data::Dataset {
 
   const std::vector<std::string>& dense_names() const { return dense_names_; }
   const std::vector<std::string>& id_names() const { return id_names_; }
+  const std::vector<std::int64_t>& id_places() const { return id_places_; }  // of each field of ids: 0, or a bag's
 
  private:
   class Reader;
@@ -70,6 +76,7 @@ class ClickTable : public data::Dataset {
 
   ClickTableOptions options_;
   std::vector<std::string> dense_names_, id_names_;
+  std::vector<std::int64_t> id_places_;
   std::vector<data::Field> fields_;
   std::vector<File> files_;
   std::vector<std::uint32_t> lines_;  // of each sample

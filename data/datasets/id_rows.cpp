@@ -20,6 +20,11 @@ constexpr std::string_view kIds = "ids", kRawIds = "raw_ids";
 void IdRows::check() const {
   lockstep::check(!sizes.empty() && names.size() == sizes.size(), kIdRowsSite,
                   "{} sizes and {} names of fields, expected one each", sizes.size(), names.size());
+  lockstep::check(
+      places.empty() || (places.size() == sizes.size() &&
+                         std::ranges::all_of(places, [](std::int64_t n) { return n >= 0 && n <= 1 << 16; })),
+      kIdRowsSite, "{} numbers of places for {} fields, expected one from 0 to {} each", places.size(), sizes.size(),
+      1 << 16);
   const std::int64_t least = mapping == IdMapping::Direct ? 1 : 2;
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   std::int64_t all = 0;
@@ -33,7 +38,19 @@ void IdRows::check() const {
                   all, kMost);
 }
 
-std::int64_t IdRows::rows() const { return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0}); }
+std::int64_t IdRows::rows() const { return first_row(sizes.size()); }
+
+std::int64_t IdRows::first_row(std::size_t field) const {
+  return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(field), std::int64_t{0});
+}
+
+std::int64_t IdRows::columns() const { return first_column(names.size()); }
+
+std::int64_t IdRows::first_column(std::size_t field) const {
+  std::int64_t column = 0;
+  for (std::size_t f = 0; f < field; ++f) column += width(f);
+  return column;
+}
 
 std::int64_t hashed_row(std::int64_t id, std::size_t field, std::int64_t size) {
   if (id == kMissingId) return 0;
@@ -51,12 +68,12 @@ std::int64_t IdRows::row(std::size_t field, std::int64_t id, const std::function
   return id;
 }
 
-MapIds::MapIds(IdRows rows) : rows_(std::move(rows)) { rows_.check(); }
+MapIds::MapIds(IdRows rows) : rows_(std::move(rows)), padding_(rows_.padding()) { rows_.check(); }
 
 std::vector<data::Field> MapIds::fields(const std::vector<data::Field>& in) const {
   std::vector<data::Field> out = in;
   data::Field& ids = out[data::find_field(kIdRowsSite, in, kIds)];
-  const auto wanted = static_cast<std::int64_t>(rows_.sizes.size());
+  const std::int64_t wanted = rows_.columns();
   check(ids.dtype == DType::I64 && ids.shape == Shape{wanted}, kIdRowsSite, "a sample's ids are {}{}, expected i64({})",
         name_of(ids.dtype), ids.shape.str(), wanted);
   ids.dtype = DType::I32;
@@ -74,9 +91,12 @@ void MapIds::apply(const data::SampleKey& key, const std::vector<data::Field>& s
     }
     const auto* ids = reinterpret_cast<const std::int64_t*>(in[i]);
     auto* rows = reinterpret_cast<std::int32_t*>(out[i]);
-    std::int64_t first = 0;
+    std::int64_t first = 0, column = 0;
     for (std::size_t f = 0; f < rows_.sizes.size(); ++f) {
-      rows[f] = static_cast<std::int32_t>(first + rows_.row(f, ids[f], place));
+      for (const std::int64_t end = column + rows_.width(f); column < end; ++column) {
+        const bool none = rows_.is_bag(f) && ids[column] == kMissingId;
+        rows[column] = static_cast<std::int32_t>(none ? padding_ : first + rows_.row(f, ids[column], place));
+      }
       first += rows_.sizes[f];
     }
     if (rows_.mapping == IdMapping::Vocabulary) std::memcpy(out.back(), ids, shape[i].bytes());

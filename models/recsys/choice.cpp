@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "data/datasets/click_bags.h"
 #include "data/datasets/click_data.h"
+#include "data/datasets/click_negatives.h"
 #include "data/datasets/click_record.h"
 #include "data/datasets/field_options.h"
 #include "lockstep/comm/agreement.h"
@@ -51,6 +53,14 @@ void add_model_options(train::Program& program, Choice& choice) {
       "batch, corrected by the frequency of items");
 }
 
+void add_negative_options(train::Program& program, Choice& choice) {
+  program.option("negatives", choice.data.negatives,
+                 "with --loss softmax: items that are drawn for each training sample from those of all samples, as "
+                 "negatives beside the items of the batch; 0: none");
+  program.option("negative-exponent", choice.data.negative_exponent,
+                 "items are drawn in proportion to their frequency to this power; 0: each item equally often");
+}
+
 void add_metric_options(train::Program& program, Choice& choice) {
   program.option("group-auc", choice.group,
                  "the field of ids, such as userId, whose groups of samples the metric group_auc averages over");
@@ -69,38 +79,48 @@ void add_id_options(train::Program& program, Choice& choice) {
 }
 
 void add_data_options(train::Program& program, datasets::ClickSetOptions& data) {
-  program.option("ids", data.ids, "csv, hdf5, arrays: columns or arrays of ids, with commas between them");
-  program.option("positive-rating", data.positive, "ratings: the label is 1 from this rating on");
-  datasets::SyntheticClicksOptions& clicks = data.synthetic;
-  program.option("click-samples", clicks.samples, "clicks: samples for training");
-  program.option("click-eval-samples", data.eval_samples, "clicks: samples for evaluation");
-  program.option("click-dense", clicks.dense, "clicks: dense numbers of a sample");
-  program.option("click-fields", clicks.fields, "clicks: fields of ids");
-  program.option("click-ids", clicks.ids, "clicks: ids of each field");
-  program.option("click-latent", clicks.latent,
-                 "clicks: elements of the vectors of ids in the model that draws clicks");
-  program.option("click-exponent", clicks.exponent, "clicks: the n-th most frequent id occurs as often as n^-N says");
-  program.option("click-wide", clicks.wide, "clicks: ids are hashes of 63 bits");
-  program.option("click-seed", clicks.seed, "clicks: seed of the model that draws them");
+  datasets::for_click_options(
+      data, [&](const char* name, auto& value, const char* text) { program.option(name, value, text); });
 }
 
-// How often each row of the item's first field occurs; the rows of other fields have 0.
-std::vector<std::int64_t> item_counts(const Choice& choice, const train::Session& session) {
+// How often each row of the item's first field is a candidate: it occurs in the batch, or is drawn for a sample. The
+// rows of other fields have 0.
+std::vector<double> item_counts(const Choice& choice, const train::Session& session) {
   const datasets::IdRows ids = datasets::ClickRecord::parse(session.data().prediction.record).ids;
   const auto field = static_cast<std::size_t>(choice.network.user_fields);
   if (field >= ids.sizes.size() || ids.mapping == datasets::IdMapping::Vocabulary) return {};
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(ids.rows()));
-  if (session.options().purpose() != data::Purpose::Train) return counts;  // those of the checkpoint replace them
-  std::int64_t first = 0;
-  for (std::size_t f = 0; f < field; ++f) first += ids.sizes[f];
-  std::ranges::copy(datasets::count_rows(session.data(), field, &session.comm()), counts.begin() + first);
-  return counts;
+  std::vector<double> all(static_cast<std::size_t>(ids.rows()));
+  if (session.options().purpose() != data::Purpose::Train) return all;  // those of the checkpoint replace them
+  const std::vector<std::int64_t> counts = datasets::count_rows(session.data(), ids, field, &session.comm());
+  const std::vector<double> shares = datasets::item_shares(counts, choice.data.negative_exponent);
+  double samples = 0;
+  for (const std::int64_t count : counts) samples += static_cast<double>(count);
+  const auto first = static_cast<std::size_t>(ids.first_row(field));
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    all[first + i] = static_cast<double>(counts[i]) + static_cast<double>(choice.data.negatives) * samples * shares[i];
+  return all;
+}
+
+std::vector<models::BagField> bag_fields(const datasets::IdRows& ids, const std::vector<datasets::ClickBag>& bags) {
+  std::vector<models::BagField> fields;
+  for (std::size_t f = 0; f < ids.names.size(); ++f) {
+    if (!ids.is_bag(f)) continue;
+    const datasets::ClickBag* const bag = datasets::find_bag(bags, ids.names[f]);
+    const datasets::BagJoin join = bag == nullptr ? datasets::BagJoin::Mean : bag->join;
+    fields.push_back({.field = static_cast<std::int64_t>(f),
+                      .columns = ids.width(f),
+                      .mode = join == datasets::BagJoin::Sum   ? BagMode::Sum
+                              : join == datasets::BagJoin::Max ? BagMode::Max
+                                                               : BagMode::Mean});
+  }
+  return fields;
 }
 
 }  // namespace
 
 void Choice::add_options(train::Program& program) {
   add_model_options(program, *this);
+  add_negative_options(program, *this);
   add_metric_options(program, *this);
   add_id_options(program, *this);
   add_data_options(program, data);
@@ -111,6 +131,8 @@ void Choice::check(const train::Options& options) const {
                   "--top-k {} with --model {}, expected --model towers and --predict", top_k, model);
   lockstep::check(task.loss == models::ClickLoss::Bce || model == "towers", "options",
                   "--loss softmax with --model {}, expected --model towers", model);
+  lockstep::check(data.negatives == 0 || task.loss == models::ClickLoss::InBatch, "options",
+                  "--negatives {} without --loss softmax, expected it beside them", data.negatives);
   lockstep::check(data.vocabulary > 0 || (vocabulary.admit_after == 1 && vocabulary.evict_after == 0), "options",
                   "--admit-after or --evict-after without --vocabulary, expected the rows of each field there");
 }
@@ -121,22 +143,32 @@ void Choice::take_sizes(const train::Session& session) {
   network.dense = std::ssize(record.dense);
   network.fields = std::ssize(record.ids.sizes);
   network.rows = record.ids.rows();
+  network.bags = bag_fields(record.ids, datasets::parse_bags(data.bags));
   network.bottom = layers("bottom", bottom);
   network.top = layers("top", top);
   task.dense = network.dense > 0;
   vocabulary.fields = network.fields;
   vocabulary.rows = data.vocabulary;
+  columns.clear();
+  for (std::size_t f = 0; f < record.ids.names.size(); ++f)
+    columns.resize(columns.size() + static_cast<std::size_t>(record.ids.width(f)),
+                   {.field = static_cast<std::int64_t>(f),
+                    .missing = record.ids.is_bag(f) ? record.ids.padding() : record.ids.first_row(f)});
   if (group.empty()) return;
   const auto field = std::ranges::find(record.ids.names, group);
   lockstep::check(field != record.ids.names.end(), "options",
                   "--group-auc is '{}', expected one of the fields of ids: {}", group, joined(record.ids.names, ", "));
-  task.group = field - record.ids.names.begin();
+  const auto number = static_cast<std::size_t>(field - record.ids.names.begin());
+  lockstep::check(!record.ids.is_bag(number), "options",
+                  "--group-auc is '{}', which is a bag, expected a field with one id", group);
+  task.group = record.ids.first_column(number);
 }
 
 std::unique_ptr<models::ClickModel> Choice::build(const train::Session& session) {
   comm::collectively(session.comm(), [&] { take_sizes(session); });
   if (task.loss == models::ClickLoss::InBatch) network.item_counts = item_counts(*this, session);
   task.vectors = top_k > 0;
+  task.negatives = data.negatives > 0 && session.options().purpose() == data::Purpose::Train;
   network.sparse = true;
   return comm::collectively(session.comm(), [&] {
     auto made = models::build_click_model(model, network);

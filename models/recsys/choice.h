@@ -9,6 +9,7 @@
 
 #include "data/datasets/click_entries.h"
 #include "lockstep/data/vocabulary.h"
+#include "lockstep/train/callbacks/grow_vocabulary.h"
 #include "lockstep/train/options/option_value.h"
 #include "lockstep/train/run/program.h"
 #include "models/zoo/click_task.h"
@@ -32,6 +33,7 @@ struct Choice {
   models::ClickTaskOptions task{};
   datasets::ClickSetOptions data{};
   data::VocabularyOptions vocabulary{};
+  std::vector<train::GrowVocabulary::Column> columns{};  // of the ids of a sample; build() fills them in
 
   void add_options(train::Program& program);
   // Throws Error at site "options" for options that contradict each other.

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "data/datasets/click_record.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/partition.h"
@@ -19,18 +20,18 @@ constexpr std::int64_t kGroup = 256;  // items whose vectors are computed togeth
 using Items = std::map<std::vector<std::int64_t>, std::int64_t>;  // the first sample of each item
 
 // The items of this rank's part of the samples.
-Items items_of(const data::Dataset& set, const comm::Communicator& comm, std::int64_t first_field) {
+Items items_of(const data::Dataset& set, const comm::Communicator& comm, std::int64_t first_column) {
   const std::size_t ids = data::find_field(kRetrieverSite, set.fields(), "ids");
   std::vector<std::vector<std::byte>> memory;
   std::vector<std::byte*> out;
   for (const data::Field& field : set.fields()) out.push_back(memory.emplace_back(field.bytes()).data());
   const auto* values = reinterpret_cast<const std::int64_t*>(out[ids]);
-  const std::int64_t fields = set.fields()[ids].shape.elements();
+  const std::int64_t columns = set.fields()[ids].shape.elements();
   Items items;
   const Range mine = part_of(set.size(), comm.size(), comm.rank());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
     set.read(i, out);
-    items.try_emplace(std::vector<std::int64_t>(values + first_field, values + fields), i);
+    items.try_emplace(std::vector<std::int64_t>(values + first_column, values + columns), i);
   }
   return items;
 }
@@ -52,11 +53,13 @@ Tensor columns(const Tensor& matrix, std::int64_t first, std::int64_t count) {
 std::vector<std::int64_t> Retriever::find_samples(const train::Session& session) {
   const comm::Communicator& comm = session.comm();
   const data::Dataset& set = session.data().predicted();
-  const Items mine = comm::collectively(comm, [&] { return items_of(set, comm, first_field_); });
-  width_ = set.fields()[data::find_field(kRetrieverSite, set.fields(), "ids")].shape.elements() - first_field_;
+  const datasets::IdRows ids = datasets::ClickRecord::parse(session.data().prediction.record).ids;
+  const std::int64_t first = ids.first_column(static_cast<std::size_t>(first_field_));
+  const Items mine = comm::collectively(comm, [&] { return items_of(set, comm, first); });
+  width_ = ids.columns() - first;
   std::vector<std::int64_t> sent;
-  for (const auto& [ids, sample] : mine) {
-    sent.insert(sent.end(), ids.begin(), ids.end());
+  for (const auto& [item, sample] : mine) {
+    sent.insert(sent.end(), item.begin(), item.end());
     sent.push_back(sample);
   }
   const std::vector<std::int64_t> counts = comm.allgather(std::ssize(sent));
@@ -70,8 +73,8 @@ std::vector<std::int64_t> Retriever::find_samples(const train::Session& session)
     items.try_emplace(std::vector<std::int64_t>(begin, begin + width_), *(begin + width_));
   }
   std::vector<std::int64_t> samples;
-  for (const auto& [ids, sample] : items) {
-    ids_.insert(ids_.end(), ids.begin(), ids.end());
+  for (const auto& [item, sample] : items) {
+    ids_.insert(ids_.end(), item.begin(), item.end());
     samples.push_back(sample);
   }
   return samples;

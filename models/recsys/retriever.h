@@ -22,8 +22,8 @@ class Retriever {
   void prepare(train::Session& session);
 
   // Of predictions (samples, 2 dim), vectors of users and items, returns "item" I64 (samples, k), the ids as the data
-  // has them, the best first, and "score" F32 (samples, k), the products of the vectors. With several fields of an
-  // item, "item" is (samples, k, fields).
+  // has them, the best first, and "score" F32 (samples, k), the products of the vectors. With several columns
+  // of ids of an item, "item" is (samples, k, columns), and -1 where a bag has no id.
   std::vector<data::NamedTensor> decode(const Tensor& prediction) const;
 
  private:

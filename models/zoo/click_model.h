@@ -12,12 +12,19 @@
 #include <vector>
 
 #include "lockstep/nn/module.h"
+#include "lockstep/ops/bag.h"
 
 namespace lockstep::models {
 
 struct ClickInputs {
   Value dense;  // (samples, numbers); empty: there are none
-  Value ids;    // i32 (samples, fields): rows of the table
+  Value ids;    // i32 (samples, columns): rows of the table; a field that is a bag has several columns
+};
+
+// A field of ids with several ids, or none, in a sample.
+struct BagField {
+  std::int64_t field = 0, columns = 0;  // places for ids; those without one have the row `rows` of ClickModelConfig
+  BagMode mode = BagMode::Mean;
 };
 
 // A call returns logits (samples).
@@ -31,7 +38,8 @@ class ClickModel : public nn::Module {
 
 struct ClickModelConfig {
   std::int64_t dense = 0, fields = 0;  // numbers and ids of a sample
-  std::int64_t rows = 0;               // of the table, for all fields
+  std::int64_t rows = 0;               // of the table, for all fields; with bags the table has one more
+  std::vector<BagField> bags{};        // in ascending order of fields
   std::int64_t dim = 16;               // elements of a row
   // Sizes of hidden layers: of the perceptron of dense numbers (DLRM), and of the one behind the interaction, or of the
   // deep part, or of each tower. Empty: the model's default.
@@ -41,7 +49,7 @@ struct ClickModelConfig {
   // Two towers: the fields below this number belong to the user, the other fields to the item.
   std::int64_t user_fields = 1;
   double temperature = 0.1;
-  std::vector<std::int64_t> item_counts{};  // by row: how often the items occur in training; empty: not counted
+  std::vector<double> item_counts{};  // by row: how often items are candidates in training; empty: not counted
 };
 
 struct ClickModelEntry {

@@ -6,6 +6,7 @@
 #include "lockstep/metrics/classes.h"
 #include "lockstep/metrics/probabilities.h"
 #include "lockstep/ops/concat.h"
+#include "lockstep/ops/reshape.h"
 #include "lockstep/ops/slice.h"
 #include "models/zoo/two_towers.h"
 
@@ -14,6 +15,25 @@ namespace lockstep::models {
 ClickInputs click_inputs(const plan::Inputs& in, bool dense) {
   return {.dense = dense ? in["dense"] : Value(), .ids = in["ids"]};
 }
+
+namespace {
+
+// The candidates of the loss; those from outside of the batch in training alone.
+InBatchOptions candidates(const TwoTowers& towers, const plan::Inputs& in, const ClickInputs& inputs,
+                          const ClickTaskOptions& options) {
+  const Value ids = select(towers.item_columns(inputs.ids), 1, 0);
+  InBatchOptions of{.temperature = towers.temperature(), .ids = ids, .log_q = towers.log_q(ids)};
+  if (!options.negatives || !in.graph().training()) return of;
+  const Value drawn = in["negatives"];
+  const Shape shape = drawn.shape();
+  const Value columns = reshape(drawn, {shape[0] * shape[1], shape[2]});
+  of.more = towers.item_vectors(columns);
+  of.more_ids = select(columns, 1, 0);
+  of.more_log_q = towers.log_q(of.more_ids);
+  return of;
+}
+
+}  // namespace
 
 plan::Traced click_task(const ClickModel& model, const plan::Inputs& in, const ClickTaskOptions& options) {
   const ClickInputs inputs = click_inputs(in, options.dense);
@@ -31,9 +51,8 @@ plan::Traced click_task(const ClickModel& model, const plan::Inputs& in, const C
     traced.loss = binary_cross_entropy_with_logits(logits, label);
     return traced;
   }
-  const InBatchOptions in_batch{
-      .temperature = towers->temperature(), .ids = towers->item_ids(inputs), .log_q = towers->log_q(inputs)};
-  traced.loss = in_batch_softmax(towers->user(inputs), towers->item(inputs), in_batch, {.sample = label});
+  traced.loss = in_batch_softmax(towers->user(inputs), towers->item(inputs), candidates(*towers, in, inputs, options),
+                                 {.sample = label});
   traced.metrics.push_back(metrics::log_loss(logits, label));
   return traced;
 }

@@ -20,8 +20,8 @@ Value second_order(Value vectors) { return 0.5 * (sum(square(sum(vectors, {1})),
 
 DeepFm::DeepFm(const ClickModelConfig& c, bool pairs)
     : first_(this, "first", c),
-      table_(this, "table",
-             {.num_embeddings = c.rows, .embedding_dim = c.dim, .weight_init = table_init(c), .sparse = c.sparse}),
+      fields_(c),
+      table_(this, "table", table_of(c, c.dim, table_init(c))),
       deep_(this, "deep", deep_of(c)),
       pairs_(pairs) {
   if (pairs && c.dense > 0)
@@ -29,7 +29,7 @@ DeepFm::DeepFm(const ClickModelConfig& c, bool pairs)
 }
 
 Value DeepFm::operator()(const ClickInputs& in) const {
-  const Value rows = table_(in.ids), flat = flatten(rows);
+  const Value rows = fields_.vectors(table_(in.ids), in.ids), flat = flatten(rows);
   Value logits = first_(in.ids, in.dense) + squeeze(deep_(in.dense ? concat({flat, in.dense}, 1) : flat), 1);
   if (!pairs_) return logits;
   if (dense_ == nullptr) return logits + second_order(rows);

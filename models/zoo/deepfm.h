@@ -19,6 +19,7 @@ class DeepFm final : public ClickModel {
 
  private:
   nn::Child<FirstOrder> first_;
+  IdFields fields_;
   nn::Child<nn::Embedding> table_;
   nn::Child<ClickMlp> deep_;
   Parameter* dense_ = nullptr;  // (dense numbers, dim); null: none

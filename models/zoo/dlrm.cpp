@@ -3,6 +3,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/concat.h"
+#include "lockstep/ops/pair_products.h"
 #include "lockstep/ops/reshape.h"
 
 namespace lockstep::models {
@@ -24,12 +25,7 @@ ClickMlp::Config top_of(const ClickModelConfig& c) {
 }  // namespace
 
 Dlrm::Dlrm(const ClickModelConfig& c)
-    : table_(this, "table",
-             {.num_embeddings = checked(c).rows,
-              .embedding_dim = c.dim,
-              .weight_init = table_init(c),
-              .sparse = c.sparse}),
-      top_(this, "top", top_of(c)) {
+    : fields_(checked(c)), table_(this, "table", table_of(c, c.dim, table_init(c))), top_(this, "top", top_of(c)) {
   if (c.dense == 0) return;
   const std::vector<std::int64_t> hidden = c.bottom.empty() ? std::vector<std::int64_t>{64, 32} : c.bottom;
   bottom_ = std::make_unique<nn::Child<ClickMlp>>(
@@ -39,7 +35,7 @@ Dlrm::Dlrm(const ClickModelConfig& c)
 Dlrm::~Dlrm() = default;
 
 Value Dlrm::operator()(const ClickInputs& in) const {
-  const Value rows = table_(in.ids);  // (samples, fields, dim)
+  const Value rows = fields_.vectors(table_(in.ids), in.ids);  // (samples, fields, dim)
   if (bottom_ == nullptr) return squeeze(top_(pair_products(rows)), 1);
   const Value dense = cast((*bottom_)(in.dense), rows.dtype());  // rows are no products, which may be bf16
   const Value pairs = pair_products(concat({unsqueeze(dense, 1), rows}, 1));

@@ -17,6 +17,7 @@ class Dlrm final : public ClickModel {
   Value operator()(const ClickInputs& inputs) const override;
 
  private:
+  IdFields fields_;
   nn::Child<nn::Embedding> table_;
   std::unique_ptr<nn::Child<ClickMlp>> bottom_;  // null: no dense numbers
   nn::Child<ClickMlp> top_;

@@ -19,6 +19,9 @@ const ClickModelConfig& checked(const ClickModelConfig& c) {
       c.user_fields >= 1 && c.user_fields < c.fields, "towers",
       "{} of {} fields of ids are the user's (--user-fields), expected at least one for the user and one for the item",
       c.user_fields, c.fields);
+  check(std::ranges::find(c.bags, c.user_fields, &BagField::field) == c.bags.end(), "towers",
+        "the first field of the item, number {}, is a bag; expected a field with one id, which tells items apart",
+        c.user_fields);
   check(c.temperature > 0, "towers", "the temperature is {}, expected more than 0", c.temperature);
   check(c.item_counts.empty() || std::ssize(c.item_counts) == c.rows, "towers",
         "{} frequencies of items for a table of {} rows, expected one each", c.item_counts.size(), c.rows);
@@ -31,12 +34,12 @@ ClickMlp::Config tower_of(const ClickModelConfig& c, std::int64_t inputs) {
 }
 
 // log(count / all), of rows that never occur as if they did once.
-Parameter frequencies(const std::vector<std::int64_t>& counts) {
+Parameter frequencies(const std::vector<double>& counts) {
   const auto fill = [counts](const Shape&, std::span<double> values, RandomStream&) {
     double all = 0;
-    for (const std::int64_t count : counts) all += static_cast<double>(count);
+    for (const double count : counts) all += count;
     for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = math::log(static_cast<double>(std::max<std::int64_t>(counts[i], 1)) / std::max(all, 1.0));
+      values[i] = math::log(std::max(counts[i], 1.0) / std::max(all, 1.0));
   };
   return {.shape = {std::ssize(counts), 1}, .initialize = fill, .role = Role::Buffer, .trainable = false};
 }
@@ -46,32 +49,36 @@ Parameter frequencies(const std::vector<std::int64_t>& counts) {
 TwoTowers::TwoTowers(const ClickModelConfig& c)
     : config_(checked(c)),
       temperature_(c.temperature),
-      table_(this, "table",
-             {.num_embeddings = c.rows, .embedding_dim = c.dim, .weight_init = table_init(c), .sparse = c.sparse}),
+      fields_(c),
+      table_(this, "table", table_of(c, c.dim, table_init(c))),
       user_(this, "user", tower_of(c, c.user_fields * c.dim + c.dense)),
       item_(this, "item", tower_of(c, (c.fields - c.user_fields) * c.dim)) {
   if (!c.item_counts.empty()) log_q_ = &add("log_q", frequencies(c.item_counts));
 }
 
-Value TwoTowers::tower(const nn::Child<ClickMlp>& mlp, Value ids, Value dense) const {
-  const Value rows = flatten(table_(ids));
+Value TwoTowers::tower(const nn::Child<ClickMlp>& mlp, Value ids, Range fields, Value dense) const {
+  const Value rows = flatten(fields_.vectors(table_(ids), ids, fields.begin, fields.size()));
   const Value vector = mlp(dense ? concat({rows, dense}, 1) : rows);
   return vector / sqrt(sum(square(vector), {1}, true) + 1e-12);
 }
 
 Value TwoTowers::user(const ClickInputs& in) const {
-  return tower(user_, slice(in.ids, 1, 0, config_.user_fields), in.dense);
+  return tower(user_, slice(in.ids, 1, 0, fields_.first_column(config_.user_fields)), {0, config_.user_fields},
+               in.dense);
 }
 
-Value TwoTowers::item(const ClickInputs& in) const {
-  return tower(item_, slice(in.ids, 1, config_.user_fields, config_.fields - config_.user_fields), {});
+Value TwoTowers::item_columns(Value ids) const {
+  const std::int64_t first = fields_.first_column(config_.user_fields);
+  return slice(ids, 1, first, ids.shape()[1] - first);
 }
 
-Value TwoTowers::item_ids(const ClickInputs& in) const { return select(in.ids, 1, config_.user_fields); }
+Value TwoTowers::item_vectors(Value columns) const {
+  return tower(item_, columns, {config_.user_fields, config_.fields}, {});
+}
 
-Value TwoTowers::log_q(const ClickInputs& in) const {
+Value TwoTowers::log_q(Value item_ids) const {
   if (log_q_ == nullptr) return {};
-  return squeeze(embedding(item_ids(in), in.ids.graph().parameter(*log_q_)), 1);
+  return squeeze(embedding(item_ids, item_ids.graph().parameter(*log_q_)), 1);
 }
 
 Value TwoTowers::operator()(const ClickInputs& in) const { return sum(user(in) * item(in), {1}) * (1 / temperature_); }

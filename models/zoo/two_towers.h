@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "lockstep/core/partition.h"
 #include "models/zoo/click_parts.h"
 
 namespace lockstep::models {
@@ -17,19 +18,22 @@ class TwoTowers final : public ClickModel {
   // Throws Error unless user and item have a field each.
   explicit TwoTowers(const ClickModelConfig& config);
 
-  Value operator()(const ClickInputs& inputs) const override;  // logits
-  Value user(const ClickInputs& inputs) const;                 // (samples, dim)
-  Value item(const ClickInputs& inputs) const;                 // (samples, dim)
-  Value item_ids(const ClickInputs& inputs) const;             // i32 (samples): the first of the item's fields
-  // The logarithms of the items' frequencies in training; empty: the model has none.
-  Value log_q(const ClickInputs& inputs) const;
+  Value operator()(const ClickInputs& inputs) const override;                             // logits
+  Value user(const ClickInputs& inputs) const;                                            // (samples, dim)
+  Value item(const ClickInputs& in) const { return item_vectors(item_columns(in.ids)); }  // (samples, dim)
+  Value item_columns(Value ids) const;      // of the ids of samples, those of the item
+  Value item_vectors(Value columns) const;  // (items, columns of an item) -> (items, dim)
+  // Of items, i32 (items), the rows of their first field, the logarithms of their frequencies as candidates in
+  // training; empty: the model has none.
+  Value log_q(Value item_ids) const;
   double temperature() const { return temperature_; }
 
  private:
-  Value tower(const nn::Child<ClickMlp>& mlp, Value ids, Value dense) const;
+  Value tower(const nn::Child<ClickMlp>& mlp, Value ids, Range fields, Value dense) const;
 
   ClickModelConfig config_;
   double temperature_;
+  IdFields fields_;
   nn::Child<nn::Embedding> table_;
   nn::Child<ClickMlp> user_, item_;
   Parameter* log_q_ = nullptr;

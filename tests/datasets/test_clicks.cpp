@@ -3,8 +3,10 @@
 #include <cmath>
 #include <map>
 
+#include "data/datasets/click_bags.h"
 #include "data/datasets/click_columns.h"
 #include "data/datasets/click_data.h"
+#include "data/datasets/click_negatives.h"
 #include "data/datasets/click_table.h"
 #include "data/datasets/synthetic_clicks.h"
 #include "lockstep/core/math.h"
@@ -196,9 +198,110 @@ TEST(ClickColumns, JoinArraysOfAnySet) {
   expect_error([&] { values_in<float>(set, 2, "label"); }, {"sample 2: the label 'y' is 2"});
 }
 
+TEST(ClickBags, AreReadFromOptions) {
+  const std::vector<ClickBag> bags = parse_bags("a,b:sum,c:max:50,d:counts=n");
+  ASSERT_EQ(bags.size(), 4U);
+  EXPECT_EQ(bags[0].join, BagJoin::Mean);
+  EXPECT_EQ(bags[1].join, BagJoin::Sum);
+  EXPECT_EQ(bags[2].places, 50);
+  EXPECT_EQ(bags[3].counts, "n");
+  EXPECT_EQ(columns_of(places_of(bags, {"x", "c", "a"})), 1 + 50 + 16);
+  for (const auto& [text, message] : std::map<std::string, std::string>{{"a:median", "'median' behind the field 'a'"},
+                                                                        {"a:0", "'0' behind the field"},
+                                                                        {"a,a", "the field 'a' twice"},
+                                                                        {":sum", "without a field"}})
+    expect_error([&] { parse_bags(text); }, {message});
+  expect_error([&] { check_bags(bags, {"a", "x"}); }, {"the field 'b', expected one of the fields of ids: a, x"});
+}
+
+TEST(ClickBags, OfTextFilesHaveAnyNumberOfIds) {
+  const TempDir dir;
+  ClickTableOptions options{.files = {write_clicks(dir, "t.csv", "u,g,y\n1,5|6|7,1\n2,,0\n3,NA|9,1\n")},
+                            .ids = {"u", "g"},
+                            .label = "y",
+                            .bags = parse_bags("g:3")};
+  const ClickTable set(options);
+  EXPECT_EQ(values_in<std::int64_t>(set, 0, "ids"), (std::vector<std::int64_t>{1, 5, 6, 7}));
+  EXPECT_EQ(values_in<std::int64_t>(set, 1, "ids"), (std::vector<std::int64_t>{2, -1, -1, -1}));
+  EXPECT_EQ(values_in<std::int64_t>(set, 2, "ids"), (std::vector<std::int64_t>{3, 9, -1, -1}));
+  options.bags = parse_bags("g:2");
+  expect_error([&] { ClickTable{options}; }, {"line 2, column 1 ('g'): a bag of more than 2 ids"});
+  const IdRows rows{.names = {"u", "g"}, .sizes = {4, 10}, .places = {0, 3}};
+  EXPECT_EQ(mapped(rows, {3, 9, -1, -1}), (std::vector<std::int32_t>{3, 13, 14, 14}));
+  expect_error([&] { mapped(rows, {3, 10, -1, -1}); }, {"field 'g' of sample 12: the id is 10, expected 0 to 9"});
+  IdRows hashed = rows;
+  hashed.mapping = IdMapping::Hash;
+  EXPECT_EQ(mapped(hashed, {-1, -1, -1, -1}), (std::vector<std::int32_t>{0, 14, 14, 14}));
+}
+
+TEST(ClickBags, OfArraysHaveCounts) {
+  const auto arrays = [](std::vector<std::int32_t> counts, std::vector<std::int64_t> ids, double x = 1) {
+    std::vector<NamedTensor> tensors;
+    tensors.push_back({"x", Tensor::from<double>({2}, std::vector<double>{x, 2})});
+    tensors.push_back({"u", Tensor::from<std::int64_t>({2}, std::vector<std::int64_t>{7, 8})});
+    tensors.push_back({"g", Tensor::from<std::int64_t>({2, 3}, ids)});
+    tensors.push_back({"n", Tensor::from<std::int32_t>({2}, counts)});
+    return ClickColumns(std::make_shared<TensorDataset>(std::move(tensors)),
+                        {.dense = 1, .ids = 2, .bags = parse_bags("g:counts=n"), .label = false});
+  };
+  const ClickColumns set = arrays({2, 0}, {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(set.id_names(), (std::vector<std::string>{"u", "g"}));
+  EXPECT_EQ(set.id_places(), (std::vector<std::int64_t>{0, 3}));
+  EXPECT_EQ(values_in<std::int64_t>(set, 0, "ids"), (std::vector<std::int64_t>{7, 1, 2, -1}));
+  EXPECT_EQ(values_in<std::int64_t>(set, 1, "ids"), (std::vector<std::int64_t>{8, -1, -1, -1}));
+  expect_error(
+      [&] {
+        values_in<std::int64_t>(arrays({4, 0}, {1, 2, 3, 4, 5, 6}), 0, "ids");
+      },
+      {"sample 0: the count 'n' is 4, expected 0 to 3"});
+  expect_error(
+      [&] {
+        values_in<std::int64_t>(arrays({3, 0}, {1, -2, 3, 4, 5, 6}), 0, "ids");
+      },
+      {"sample 0: the id in column 2 is -2"});
+  expect_error(
+      [&] {
+        values_in<std::int64_t>(arrays({3, 0}, {1, 2, 3, 4, 5, 6}, NAN), 0, "ids");
+      },
+      {"sample 0: 'x' is nan, expected a finite number"});
+}
+
+TEST(ClickNegatives, FollowTheSharesOfItems) {
+  constexpr std::int64_t kDrawn = 4000;
+  std::vector<NamedTensor> tensors;  // users 0 to 4, items 1 (three times), 3 and 4, each with one more id
+  tensors.push_back({"ids", Tensor::from<std::int64_t>(
+                                {5, 3}, std::vector<std::int64_t>{0, 1, 5, 1, 3, 6, 2, 1, 5, 3, 4, 7, 4, 1, 5})});
+  RunData data{.train = std::make_unique<TensorDataset>(std::move(tensors))};
+  const IdRows ids{.names = {"user", "item", "kind"}, .sizes = {5, 5, 9}};
+  const auto list = std::make_shared<ItemList>(list_items(data, ids, 1, 0.5, nullptr));
+  EXPECT_EQ(list->columns, 2);
+  EXPECT_EQ(list->rows, (std::vector<std::int32_t>{6, 15, 8, 16, 9, 17}));
+  const std::vector<double> shares = item_shares(std::vector<std::int64_t>{0, 3, 0, 1, 1}, 0.5);
+  EXPECT_NEAR(shares[1], std::sqrt(3.0) / (std::sqrt(3.0) + 2), 1e-15);
+  EXPECT_EQ(shares[2], 0);
+  const DrawNegatives draw(kDrawn, 2, list);
+  const std::vector<Field> in{{"ids", {3}, DType::I32}};
+  const auto drawn = [&](const SampleKey& key) {
+    std::vector<std::int32_t> from(3), ids_out(3), out(2 * kDrawn);
+    const std::byte* read[] = {reinterpret_cast<const std::byte*>(from.data())};
+    std::byte* write[] = {reinterpret_cast<std::byte*>(ids_out.data()), reinterpret_cast<std::byte*>(out.data())};
+    draw.apply(key, in, read, write);
+    return out;
+  };
+  const std::vector<std::int32_t> items = drawn({.seed = 1, .epoch = 2, .index = 3});
+  EXPECT_EQ(items, drawn({.seed = 1, .epoch = 2, .index = 3}));
+  EXPECT_NE(items, drawn({.seed = 1, .epoch = 3, .index = 3}));
+  double often = 0;
+  for (std::size_t i = 0; i < items.size(); i += 2) {
+    EXPECT_EQ(items[i + 1], items[i] == 6 ? 15 : items[i] == 8 ? 16 : 17);
+    often += items[i] == 6 ? 1 : 0;
+  }
+  EXPECT_LT(std::abs(often - kDrawn * shares[1]), 4 * std::sqrt(kDrawn * shares[1] * (1 - shares[1])));
+}
+
 TEST(ClickRecords, ComeBackAsTheyWere) {
   const ClickRecord record{
-      .ids = {.mapping = IdMapping::Hash, .names = {"a", "b"}, .sizes = {5, 6}},
+      .ids = {.mapping = IdMapping::Hash, .names = {"a", "b"}, .sizes = {5, 6}, .places = {0, 4}},
       .dense = {"x"},
       .normalisation = Normalisation({{.field = "dense", .channel_axis = 0, .shift = {1}, .scale = {2}}})};
   const ClickRecord back = ClickRecord::parse(record.text());

@@ -1,4 +1,5 @@
-// Tables of clicks: the first byte chooses Criteo's form, ratings or any table, and the size of blocks.
+// Tables of clicks: the first byte chooses Criteo's form, ratings or any table, the size of blocks, and whether the
+// first field of ids is a bag.
 #include <cmath>
 #include <cstdlib>
 
@@ -13,9 +14,11 @@ std::vector<Bytes> seeds() {
   for (int c = 0; c < 13; ++c) criteo += c % 3 == 0 ? "\t" : "\t-7";
   for (int c = 0; c < 26; ++c) criteo += c % 5 == 0 ? "\t" : "\t68fd1e64";
   criteo += "\n";
-  return {bytes_of(criteo), bytes_of("\x01userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n\"7\",1029,3e0,0\n"),
+  return {bytes_of(criteo),
+          bytes_of("\x01userId,movieId,rating,timestamp\n1,31,2.5,1260759144\n\"7\",1029,3e0,0\n"),
           bytes_of("\x02x,site,n,y\n1.5,www.a.org,12,0\n-2e3,NA,9223372036854775808,1\n"),
           bytes_of("\x06x,site,n,y\r\n1,\"a\"\"b\",0,0.5\r\n"),
+          bytes_of("\x0ax,site,n,y\n1,a|7||NA|b,3,1\n2,,4,0\n3,1|2|3|4,5,1\n"),
           bytes_of("\x03{\"ids\":{\"mapping\":\"hash\",\"fields\":[\"a\"],\"rows\":[9]},\"dense\":[],\"normalisation\":"
                    "{\"fields\":[]}}")};
 }
@@ -38,6 +41,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
                   : datasets::ClickTableOptions{.dense = {"x"}, .ids = {"site", "n"}, .label = "y"};
   options.files = {file.string()};
   if ((data[0] & 4) != 0) options.block = 7;
+  if ((data[0] & 8) != 0) options.bags = {{.field = options.ids.front(), .places = 3}};
   fuzz::expect_answer([&] {
     const datasets::ClickTable set(options);
     std::vector<std::vector<std::byte>> memory;

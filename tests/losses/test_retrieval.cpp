@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lockstep/core/random.h"
+#include "lockstep/ops/slice.h"
 #include "tests/plan/support.h"
 
 namespace lockstep {
@@ -26,7 +27,11 @@ struct Vectors {
   }
 };
 
-double expected(const Vectors& v, bool with_ids, bool with_q, bool weighted) {
+// `more`: the items of samples 0 to 2, with ids of their own, are further candidates of all samples.
+constexpr std::size_t kMore = 3;
+const std::vector<std::int32_t> kMoreIds{7, 3, 1, 0, 0};  // an input has a number for each sample; the first three count
+
+double expected(const Vectors& v, bool with_ids, bool with_q, bool weighted, bool more) {
   double sum = 0, weights = 0;
   for (std::size_t i = 0; i < kPairs; ++i) {
     std::vector<double> scores;
@@ -38,6 +43,7 @@ double expected(const Vectors& v, bool with_ids, bool with_q, bool weighted) {
       score = score / 0.5 - (with_q ? v.log_q[j] : 0);
       if (i == j) own = score;
       if (i == j || !with_ids || v.ids[i] != v.ids[j]) scores.push_back(score);
+      if (more && j < kMore && (!with_ids || v.ids[i] != kMoreIds[j])) scores.push_back(score);
     }
     double total = 0;
     for (const double score : scores) total += std::exp(score);
@@ -50,12 +56,18 @@ double expected(const Vectors& v, bool with_ids, bool with_q, bool weighted) {
 
 TEST(InBatchSoftmax, IsTheOneOfPlainLoops) {
   const Vectors v;
-  for (int which = 0; which < 8; ++which) {
-    const bool with_ids = (which & 1) != 0, with_q = (which & 2) != 0, weighted = (which & 4) != 0;
+  for (int which = 0; which < 16; ++which) {
+    const bool with_ids = (which & 1) != 0, with_q = (which & 2) != 0, weighted = (which & 4) != 0,
+               more = (which & 8) != 0;
     const auto function = [&](const plan::Inputs& in) {
       InBatchOptions options{.temperature = 0.5};
       if (with_ids) options.ids = in["ids"];
       if (with_q) options.log_q = in["log_q"];
+      if (more) {
+        options.more = slice(in["item"], 0, 0, kMore);
+        if (with_ids) options.more_ids = slice(in["more_ids"], 0, 0, kMore);
+        if (with_q) options.more_log_q = slice(in["log_q"], 0, 0, kMore);
+      }
       return plan::Traced{.loss = in_batch_softmax(in["user"], in["item"], options,
                                                    weighted ? LossWeights{.sample = in["weight"]} : LossWeights{})};
     };
@@ -65,6 +77,7 @@ TEST(InBatchSoftmax, IsTheOneOfPlainLoops) {
                                                {"item", vectors},
                                                {"log_q", numbers},
                                                {"weight", numbers},
+                                               {"more_ids", {Shape{kPairs}, DType::I32}},
                                                {"ids", {Shape{kPairs}, DType::I32}}});
     const auto fill = [&](const char* name, const auto& values) {
       if (void* to = plan.input(name)) std::memcpy(to, values.data(), values.size() * sizeof values[0]);
@@ -74,11 +87,12 @@ TEST(InBatchSoftmax, IsTheOneOfPlainLoops) {
     fill("log_q", v.log_q);
     fill("weight", v.weight);
     fill("ids", v.ids);
+    fill("more_ids", kMoreIds);
     if (auto* samples = static_cast<std::int64_t*>(plan.input(Graph::kSampleIds))) {
       for (std::int64_t i = 0; i < kPairs; ++i) samples[i] = 100 - i;
     }
     plan.run();
-    EXPECT_NEAR(plan.loss(), expected(v, with_ids, with_q, weighted), 1e-12) << which;
+    EXPECT_NEAR(plan.loss(), expected(v, with_ids, with_q, weighted, more), 1e-12) << which;
   }
 }
 

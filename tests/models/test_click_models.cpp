@@ -7,6 +7,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/ops/pair_products.h"
 #include "lockstep/plan/compiled_model.h"
 #include "models/zoo/click_model.h"
 #include "models/zoo/click_parts.h"
@@ -23,6 +24,7 @@ struct Case {
   const char* model;
   ClickModelConfig config;
   ClickLoss loss = ClickLoss::Bce;
+  bool negatives = false;
 };
 
 const std::vector<Case>& cases() {
@@ -34,24 +36,43 @@ const std::vector<Case>& cases() {
       {"wide-deep", {.dense = 1, .fields = 1, .rows = 20, .dim = 4, .dropout = 0.5}},
       {"towers", {.fields = 2, .rows = 20, .dim = 4}},
       {"towers", {.dense = 2, .fields = 4, .rows = 20, .dim = 4, .user_fields = 2}, ClickLoss::InBatch},
+      {"towers", {.fields = 3, .rows = 20, .dim = 4, .item_counts = std::vector<double>(20, 3)}, ClickLoss::InBatch},
+      {"dlrm", {.dense = 3, .fields = 3, .rows = 20, .bags = {{.field = 1, .columns = 3}}, .dim = 4}},
+      {"deepfm", {.fields = 2, .rows = 20, .bags = {{0, 2, BagMode::Sum}, {1, 3, BagMode::Max}}, .dim = 4}},
       {"towers",
-       {.fields = 3, .rows = 20, .dim = 4, .item_counts = std::vector<std::int64_t>(20, 3)},
-       ClickLoss::InBatch},
+       {.fields = 4,
+        .rows = 20,
+        .bags = {{.field = 0, .columns = 2}, {.field = 3, .columns = 3}},
+        .dim = 4,
+        .user_fields = 2,
+        .item_counts = std::vector<double>(20, 3)},
+       ClickLoss::InBatch,
+       true},
   };
   return all;
 }
 
+constexpr std::int64_t kNegatives = 2, kItemColumns = 4;  // of the case with negatives
+
 std::map<std::string, Type> types(const ClickModelConfig& config) {
-  std::map<std::string, Type> types{{"ids", {Shape{kSamples, config.fields}, DType::I32}},
-                                    {"label", {Shape{kSamples}, DType::F32}}};
+  std::map<std::string, Type> types{
+      {"ids", {Shape{kSamples, IdFields(config).first_column(config.fields)}, DType::I32}},
+      {"negatives", {Shape{kSamples, kNegatives, kItemColumns}, DType::I32}},
+      {"label", {Shape{kSamples}, DType::F32}}};
   if (config.dense > 0) types["dense"] = {Shape{kSamples, config.dense}, DType::F32};
   return types;
 }
 
 void fill(plan::Plan& plan, const ClickModelConfig& config) {
   RandomStream random(3, 0);
+  const std::int64_t columns = IdFields(config).first_column(config.fields);
   auto* ids = static_cast<std::int32_t*>(plan.input("ids"));
-  for (std::int64_t i = 0; i < kSamples * config.fields; ++i) ids[i] = static_cast<std::int32_t>(random.below(20));
+  for (std::int64_t i = 0; i < kSamples * columns; ++i) ids[i] = static_cast<std::int32_t>(random.below(20));
+  for (const BagField& bag : config.bags) ids[IdFields(config).first_column(bag.field)] = 20;  // a place without an id
+  if (auto* negatives = static_cast<std::int32_t*>(plan.input("negatives"))) {
+    for (std::int64_t i = 0; i < kSamples * kNegatives * kItemColumns; ++i)
+      negatives[i] = static_cast<std::int32_t>(random.below(20));
+  }
   if (auto* dense = static_cast<float*>(plan.input("dense"))) {
     for (std::int64_t i = 0; i < kSamples * config.dense; ++i) dense[i] = static_cast<float>(random.normal());
   }
@@ -70,7 +91,7 @@ TEST_P(EveryClickModel, TrainsAndPredictsALogitForEachSample) {
   const Case& tested = cases()[GetParam()];
   const auto model = build_click_model(tested.model, tested.config);
   model->add_state("state", 4);
-  const ClickTaskOptions options{.loss = tested.loss, .dense = tested.config.dense > 0};
+  const ClickTaskOptions options{.loss = tested.loss, .dense = tested.config.dense > 0, .negatives = tested.negatives};
   for (const bool bf16 : {false, true}) {
     plan::CompiledModel compiled(model->named_parameters(),
                                  [&](const plan::Inputs& in) { return click_task(*model, in, options); }, {},
@@ -125,6 +146,26 @@ std::vector<double> of_vectors(const std::function<Value(Value)>& function, cons
   plan.run();
   const Tensor result = plan.prediction();
   return {result.data<double>().begin(), result.data<double>().end()};
+}
+
+TEST(ClickParts, AFieldThatIsABagHasOneVector) {
+  const ClickModelConfig config{.fields = 3, .rows = 9, .bags = {{1, 2, BagMode::Sum}}};
+  const std::vector<std::int32_t> ids{0, 3, 9, 7, 1, 9, 9, 8};  // bags {3} and {}
+  plan::CompiledModel model({},
+                            [&](const plan::Inputs& in) {
+                              return plan::Traced{.prediction = IdFields(config).vectors(in["rows"], in["ids"])};
+                            },
+                            {.dtype = DType::F64});
+  plan::Plan& plan =
+      model.plan(Mode::Eval, {{"rows", {Shape{2, 4, 1}, DType::F64}}, {"ids", {Shape{2, 4}, DType::I32}}});
+  auto* const rows = static_cast<double*>(plan.input("rows"));
+  for (int i = 0; i < 8; ++i) rows[i] = i + 1;
+  std::ranges::copy(ids, static_cast<std::int32_t*>(plan.input("ids")));
+  plan.run();
+  const Tensor result = plan.prediction();
+  ASSERT_EQ(result.shape(), (Shape{2, 3, 1}));
+  const auto values = result.data<double>();
+  EXPECT_EQ(std::vector<double>(values.begin(), values.end()), (std::vector<double>{1, 2, 4, 5, 0, 8}));
 }
 
 TEST(ClickParts, ProductsOfPairs) {

@@ -1,4 +1,5 @@
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pair_products.h"
 #include "lockstep/ops/reduce.h"
 #include "tests/ops/row.h"
 
@@ -43,6 +44,28 @@ Row linear_row(std::string config, std::int64_t samples, std::int64_t in, std::i
               }};
 }
 
+// Also more vectors, and longer ones, than fit into a panel of the native kernels.
+Row pairs_row(std::string config, const Shape& x) {
+  return {.op = "pair_products",
+          .config = std::move(config),
+          .operands = {{x}},
+          .trace = [](auto v) { return pair_products(v[0]); },
+          .reference =
+              [x](auto in) {
+                Array y(Shape{x[0], x[1] * (x[1] - 1) / 2});
+                std::int64_t at = 0;
+                for (std::int64_t n = 0; n < x[0]; ++n) {
+                  for (std::int64_t i = 1; i < x[1]; ++i) {
+                    for (std::int64_t j = 0; j < i; ++j, ++at) {
+                      for (std::int64_t e = 0; e < x[2]; ++e)
+                        y[at] += in[0][(n * x[1] + i) * x[2] + e] * in[0][(n * x[1] + j) * x[2] + e];
+                    }
+                  }
+                }
+                return y;
+              }};
+}
+
 }  // namespace
 
 std::vector<Row> product_rows() {
@@ -53,7 +76,10 @@ std::vector<Row> product_rows() {
           linear_row("bias", 5, 7, 3, true),
           linear_row("no_bias", 3, 5, 9, false),
           linear_row("one_sample", 1, 17, 16, true),
-          linear_row("one_feature", 4, 1, 1, true)};
+          linear_row("one_feature", 4, 1, 1, true),
+          pairs_row("small", {3, 4, 5}),
+          pairs_row("many_vectors", {2, 34, 2}),
+          pairs_row("long_vectors", {2, 3, 35})};
 }
 
 }  // namespace lockstep::optest

@@ -4,6 +4,12 @@ import json
 import re
 import unittest
 
+try:
+    import h5py
+    import numpy as np
+except ImportError:
+    h5py = None
+
 import support
 from support import clean_environment, program, ranks
 
@@ -72,6 +78,8 @@ class Recsys(support.SystemTest):
         (self.scratch / "ratings.csv").write_text("userId,movieId,rating,timestamp\n" + "".join(f"{i % 9},{i * 7 % 31},{i % 10 / 2},{i}\n" for i in range(96)))
         (self.scratch / "table.csv").write_text("price,site,item,click\n" + "".join(f"{i % 5}.5,www.{i % 6}.org,{i % 11},{i % 2}\n" for i in range(96)))
 
+        (self.scratch / "bags.csv").write_text("age,user,genres,click\n" + "".join(f"{i % 5},{i % 9},{'|'.join(str(i * 3 % k) for k in range(2, 2 + i % 4))},{i % 2}\n" for i in range(96)))
+
     def files(self, dataset, *more):
         return ("--dataset", dataset, "--files", self.scratch / {"criteo": "day.txt", "ratings": "ratings.csv", "csv": "table.csv"}[dataset], *more)
 
@@ -87,6 +95,46 @@ class Recsys(support.SystemTest):
                 self.assertEqual(rows[0], "index,probability")
                 self.assertEqual(len(rows), 97)
                 self.assertTrue(all(0 < float(row.split(",")[1]) < 1 for row in rows[1:]))
+
+    @unittest.skipIf(h5py is None, "no h5py")
+    def test_the_same_bits_from_text_arrays_and_records(self):
+        """Bags, too, with a vocabulary."""
+        self.write_files()
+        rows = [line.split(",") for line in (self.scratch / "bags.csv").read_text().splitlines()[1:]]
+        genres = np.full((96, 3), -1, np.int64)
+        for i, (_, _, bag, _) in enumerate(rows):
+            for j, one in enumerate(bag.split("|") if bag else []):
+                genres[i, j] = int(one)
+        count = (genres >= 0).sum(1).astype(np.int32)
+        arrays = {"age": np.array([float(r[0]) for r in rows]), "user": np.array([int(r[1]) for r in rows]), "click": np.array([int(r[3]) for r in rows], np.uint8)}
+        for name, array in (arrays | {"genres": genres.clip(0), "n": count}).items():
+            np.save(self.scratch / f"{name}.npy", array)
+        with h5py.File(self.scratch / "log.h5", "w") as file:
+            for name, array in (arrays | {"genres": genres}).items():
+                file[name] = array
+        self.succeed(program("lockstep", "pack", "--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click",
+                             "--bags", "genres:3", "--seed", 1, "--output", self.scratch / "packed"))
+        sources = {"csv": ("csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:sum:3"),
+                   "arrays": ("arrays", "--data-dir", self.scratch, "--inputs", "age.npy", "--ids", "user.npy,genres=genres.npy", "--label", "click.npy", "--bags", "genres:sum:counts=n.npy"),
+                   "hdf5": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:sum"),
+                   "records": ("records", "--data-dir", self.scratch / "packed", "--bags", "genres:sum")}
+        for rule in (("--hash-ids", 20), ("--vocabulary", 12)):
+            for name, more in sources.items():
+                self.succeed(ranks(2, self.command(name, *rule, "--dataset", *more)))
+                self.assertEqual(self.tensors(name), self.tensors("csv"), (name, rule))
+        self.succeed(program("lockstep", "predict", self.scratch / "records", "--files", self.scratch / "packed" / "eval.index", "--output", self.scratch / "p.csv"))
+        self.assertEqual(len((self.scratch / "p.csv").read_text().splitlines()), 11)
+
+    def test_negatives_from_all_samples_change_no_bit_with_the_ranks(self):
+        towers = ("--model", "towers", "--loss", "softmax", "--user-fields", 2, "--negatives", 3)
+        for count in (1, 3):
+            self.succeed(ranks(count, self.command(f"drawn{count}", *towers)))
+        self.assertEqual(self.tensors("drawn1"), self.tensors("drawn3"))
+        self.succeed(ranks(1, self.command("uniform", *towers, "--negative-exponent", 0)))
+        self.assertNotEqual(self.tensors("drawn1"), self.tensors("uniform"))
+        self.succeed(ranks(2, program("lockstep", "evaluate", self.scratch / "drawn1", "--shards", 4)))
+        line = json.loads((self.scratch / "drawn1" / "evaluations.jsonl").read_text().splitlines()[-1])
+        self.assertEqual([line["auc"], line["log_loss"]], [self.evaluations("drawn1")[-1][name] for name in ("auc", "log_loss")])
 
     def test_two_towers_retrieve_the_items_of_the_samples(self):
         self.write_files()
@@ -108,6 +156,10 @@ class Recsys(support.SystemTest):
         for more, words in ((self.files("criteo"), "--hash-ids"), (self.files("csv", "--inputs", "price", "--label", "click"), "--ids is missing"),
                             (self.files("csv", "--inputs", "price", "--ids", "site,item", "--label", "price", "--hash-ids", 9), "the label is"),
                             (self.files("ratings", "--model", "dlrm", "--group-auc", "user"), "--group-auc is 'user', expected one of the fields of ids: userId, movieId"),
+                            (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:2"), "a bag of more than 2 ids"),
+                            (self.files("csv", "--inputs", "price", "--ids", "site", "--label", "click", "--bags", "item"), "--bags names the field 'item'"),
+                            (("--negatives", 2), "--negatives 2 without --loss softmax"),
+                            (("--dataset", "records", "--data-dir", self.scratch), "no train.index"),
                             (("--click-wide",), "--click-wide makes ids of 63 bits"), (("--loss", "softmax"), "expected --model towers"), (("--top", "8,x"), "--top has 'x'")):
             with self.subTest(more):
                 self.fail_with(ranks(2, self.command("wrong", *more)), words)

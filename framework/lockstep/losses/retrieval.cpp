@@ -1,5 +1,7 @@
 #include "lockstep/losses/retrieval.h"
 
+#include <vector>
+
 #include "lockstep/core/error.h"
 #include "lockstep/graph/graph.h"
 #include "lockstep/ops/cast.h"
@@ -12,10 +14,34 @@
 #include "lockstep/ops/to_floating.h"
 
 namespace lockstep {
+namespace {
+
+constexpr double kNever = -1e30;  // a logit whose exponential is 0
+
+// The scores of the candidates from outside of the batch, (users, items).
+Value more_scores(std::string_view name, Value user, const InBatchOptions& o) {
+  const std::int64_t items = o.more.shape().rank() == 2 ? o.more.shape()[0] : -1;
+  check(items >= 0 && o.more.shape()[1] == user.shape()[1], name, "further vectors are {}, expected (items, {})",
+        o.more.type().str(), user.shape()[1]);
+  check(static_cast<bool>(o.more_ids) == static_cast<bool>(o.ids) &&
+            (!o.more_ids || (o.more_ids.dtype() == DType::I32 && o.more_ids.shape() == Shape{items})),
+        name, "ids of further items are {}, expected {}", o.more_ids ? o.more_ids.type().str() : "missing",
+        o.ids ? formatted("i32({}), as the samples have ids", items) : "none, as the samples have none");
+  check(static_cast<bool>(o.more_log_q) == static_cast<bool>(o.log_q) &&
+            (!o.more_log_q || o.more_log_q.shape() == Shape{items}),
+        name, "log_q of further items is {}, expected {}", o.more_log_q ? o.more_log_q.type().str() : "missing",
+        o.log_q ? formatted("({}), as the samples have it", items) : "none, as the samples have none");
+  Value scores = cast(matmul(user, cast(o.more, user.dtype()), false, true), user.dtype()) * (1 / o.temperature);
+  if (o.more_log_q) scores = scores - unsqueeze(cast(o.more_log_q, user.dtype()), 0);
+  if (!o.more_ids) return scores;
+  const Value own = to_floating(o.ids, DType::F64), other = to_floating(o.more_ids, DType::F64);
+  return where(cast(equal(unsqueeze(own, 1), unsqueeze(other, 0)), user.dtype()), kNever, scores);
+}
+
+}  // namespace
 
 Loss in_batch_softmax(Value user, Value item, const InBatchOptions& options, const LossWeights& weights) {
   constexpr std::string_view kName = "in_batch_softmax";
-  constexpr double kNever = -1e30;  // a logit whose exponential is 0
   require_equal_shapes(kName, user, item);
   check(user.shape().rank() == 2, kName, "the vectors are {}, expected (samples, elements)", user.type().str());
   check(options.temperature > 0, kName, "the temperature is {}, expected more than 0", options.temperature);
@@ -35,8 +61,9 @@ Loss in_batch_softmax(Value user, Value item, const InBatchOptions& options, con
   // Without ids a sample is the same as itself alone.
   const Value number = to_floating(options.ids ? options.ids : own.graph().sample_ids(samples), DType::F64);
   const Value same = cast(equal(unsqueeze(number, 1), unsqueeze(number, 0)), wide);
-  const Value others = where(same, kNever, all);
-  return weighted_mean(kName, logsumexp(concat({unsqueeze(own, 1), others}, 1), {1}) - own, weights);
+  std::vector<Value> candidates{unsqueeze(own, 1), where(same, kNever, all)};
+  if (options.more) candidates.push_back(more_scores(kName, cast(user, wide), options));
+  return weighted_mean(kName, logsumexp(concat(candidates, 1), {1}) - own, weights);
 }
 
 }  // namespace lockstep

@@ -17,6 +17,11 @@ struct InBatchOptions {
   double temperature = 1;  // above 0
   Value ids = {};          // i32 (samples): samples with equal ids are no negatives of each other; empty: all differ
   Value log_q = {};        // (samples), of the type of the vectors; empty: 0
+  // Further candidates of all samples, from outside of the batch: vectors (items, elements), with ids i32 (items) where
+  // `ids` are given, and log_q (items) where `log_q` is. An item with the id of a sample is no negative of it. q is
+  // then the probability of an item among both kinds of candidates (Yang et al., "Mixed negative sampling for learning
+  // two-tower neural networks in recommendations", 2020).
+  Value more = {}, more_ids = {}, more_log_q = {};
 };
 Loss in_batch_softmax(Value user, Value item, const InBatchOptions& options = {}, const LossWeights& weights = {});
 

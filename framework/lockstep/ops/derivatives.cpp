@@ -92,6 +92,8 @@ constexpr OpDerivatives kTable[] = {
     {"one_hot", None, "class indices have no slope"},
     {"pad", Any},
     {"pad_gradient", Any},
+    {"pair_products", Any},
+    {"pair_products_gradient", Any},
     {"permute", Any},
     {"place", Any},
     {"pointwise", Any},

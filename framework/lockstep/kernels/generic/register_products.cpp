@@ -3,10 +3,12 @@
 #include "lockstep/kernels/generic/convolution.h"
 #include "lockstep/kernels/generic/elementwise.h"
 #include "lockstep/kernels/generic/gemm.h"
+#include "lockstep/kernels/generic/pair_products.h"
 #include "lockstep/kernels/generic/reduce.h"
 #include "lockstep/kernels/generic/rows.h"
 #include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pair_products.h"
 
 namespace lockstep::kernels::generic {
 namespace {
@@ -107,6 +109,31 @@ std::optional<KernelOffer> linear_backward_weights(const KernelRequest& r, std::
   return offer;
 }
 
+// `x` is the input that has the vectors.
+template <class Run>
+KernelOffer pairs_offer(const KernelRequest& r, std::size_t x, const Run& run) {
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g = PairGeometry(r.inputs[x].shape), dtype = r.dtype(), run] {
+    return build_typed(dtype,
+                       [&](auto tag) { return make_kernel([g, run, tag](const Arguments& a) { run(g, a, tag); }); });
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> pairs_kernel(const KernelRequest& r, std::span<const Layout>) {
+  return pairs_offer(r, 0, [](const PairGeometry& g, const Arguments& a, auto tag) {
+    using T = decltype(tag);
+    pair_products(g, a.in<T>(0), a.out<T>(0));
+  });
+}
+
+std::optional<KernelOffer> pairs_gradient_kernel(const KernelRequest& r, std::span<const Layout>) {
+  return pairs_offer(r, 1, [](const PairGeometry& g, const Arguments& a, auto tag) {
+    using T = decltype(tag);
+    pair_products_gradient(g, a.in<T>(0), a.in<T>(1), a.out<T>(0));
+  });
+}
+
 }  // namespace
 
 std::vector<KernelRow> product_rows() {
@@ -123,6 +150,8 @@ std::vector<KernelRow> product_rows() {
       kernel_row<LinearOp>("linear", linear_kernel),
       kernel_row<LinearBackwardDataOp>("linear_backward_data", linear_backward_data),
       kernel_row<LinearBackwardWeightsOp>("linear_backward_weights", linear_backward_weights),
+      kernel_row<PairProductsOp>("pair_products", pairs_kernel),
+      kernel_row<PairProductsGradientOp>("pair_products_gradient", pairs_gradient_kernel),
   };
 }
 

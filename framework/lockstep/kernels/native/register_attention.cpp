@@ -1,9 +1,11 @@
-// Attention, and the cross entropy over a vocabulary.
+// Attention, the cross entropy over a vocabulary, and products of pairs of vectors.
 #include <omp.h>
 
 #include "lockstep/kernels/native/attention.h"
+#include "lockstep/kernels/native/pair_products.h"
 #include "lockstep/kernels/native/rows.h"
 #include "lockstep/kernels/native/vocabulary.h"
+#include "lockstep/ops/pair_products.h"
 
 namespace lockstep::kernels::native {
 namespace {
@@ -94,10 +96,40 @@ std::optional<KernelOffer> vocabulary_gradient(const KernelRequest& r, std::span
   return offer;
 }
 
+std::optional<KernelOffer> pairs(const KernelRequest& r, std::span<const Layout>) {
+  if (r.dtype() != DType::F32) return std::nullopt;
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g = PairGeometry(r.inputs[0].shape)] {
+    const std::int64_t count = workers();
+    return make_kernel(
+        [g, count](const Arguments& a) {
+          pair_products(g, a.in<float>(0), a.out<float>(0), count, a.scratch<float>());
+        },
+        pair_products_scratch(g, count));
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> pairs_gradient(const KernelRequest& r, std::span<const Layout>) {
+  if (r.dtype() != DType::F32) return std::nullopt;
+  KernelOffer offer = plain_offer(r);
+  offer.build = [g = PairGeometry(r.inputs[1].shape)] {
+    const std::int64_t count = workers();
+    return make_kernel(
+        [g, count](const Arguments& a) {
+          pair_products_gradient(g, a.in<float>(0), a.in<float>(1), a.out<float>(0), count, a.scratch<float>());
+        },
+        pair_products_gradient_scratch(g, count));
+  };
+  return offer;
+}
+
 }  // namespace
 
 std::vector<KernelRow> attention_rows() {
   return {
+      kernel_row<PairProductsOp>("pair_products", pairs),
+      kernel_row<PairProductsGradientOp>("pair_products_gradient", pairs_gradient),
       kernel_row<AttentionOp>("attention", attention),
       kernel_row<AttentionGradientOp>("attention_gradient", attention_gradient),
       kernel_row<VocabularyCrossEntropyOp>("vocabulary_cross_entropy", vocabulary),

@@ -12,7 +12,10 @@
 namespace lockstep::train {
 
 GrowVocabulary::GrowVocabulary(Setup setup, const comm::Communicator& comm)
-    : Callback({.changes_batches = true}), setup_(std::move(setup)), vocabulary_(setup_.options), comm_(comm) {}
+    : Callback({.changes_batches = true}), setup_(std::move(setup)), vocabulary_(setup_.options), comm_(comm) {
+  for (std::int64_t f = 0; f < setup_.options.fields && std::ssize(setup_.columns) <= f; ++f)
+    setup_.columns.push_back({.field = f, .missing = f * setup_.options.rows});
+}
 
 // A new run's buffer is 0, and its vocabulary is empty.
 void GrowVocabulary::load() {
@@ -35,15 +38,17 @@ void GrowVocabulary::before_checkpoint(std::int64_t /*step*/) {
 // Positions count ids of the step through all samples and fields, so they do not depend on which rank has a sample.
 std::vector<data::Sighting> GrowVocabulary::sightings(const data::Batch& batch) const {
   const std::span<const std::int64_t> ids = batch.at("raw_ids").data<std::int64_t>();
-  const std::int64_t fields = vocabulary_.options().fields;
+  const auto columns = std::ssize(setup_.columns);
   std::vector<data::Sighting> all;
-  std::vector<std::unordered_map<std::int64_t, std::size_t>> places(static_cast<std::size_t>(fields));
+  std::vector<std::unordered_map<std::int64_t, std::size_t>> places(
+      static_cast<std::size_t>(vocabulary_.options().fields));
   for (std::int64_t i = 0; i < std::ssize(ids); ++i) {
-    const std::int64_t field = i % fields, id = ids[static_cast<std::size_t>(i)];
+    const std::int64_t field = setup_.columns[static_cast<std::size_t>(i % columns)].field,
+                       id = ids[static_cast<std::size_t>(i)];
     if (id < 0 || (!vocabulary_.ages() && vocabulary_.row(field, id) > 0)) continue;
     const auto [place, is_new] = places[static_cast<std::size_t>(field)].try_emplace(id, all.size());
     if (is_new)
-      all.push_back({.field = field, .id = id, .times = 1, .position = batch.step.local.begin * fields + i});
+      all.push_back({.field = field, .id = id, .times = 1, .position = batch.step.local.begin * columns + i});
     else
       ++all[place->second].times;
   }
@@ -77,10 +82,11 @@ void GrowVocabulary::look_up(data::Batch& batch) {
   load();
   const std::span<const std::int64_t> ids = std::as_const(batch).at("raw_ids").data<std::int64_t>();
   const std::span<std::int32_t> rows = batch.at("ids").data<std::int32_t>();
-  const std::int64_t fields = vocabulary_.options().fields, size = vocabulary_.options().rows;
+  const std::int64_t size = vocabulary_.options().rows;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto field = static_cast<std::int64_t>(i) % fields;
-    rows[i] = static_cast<std::int32_t>(field * size + vocabulary_.row(field, ids[i]));
+    const Column& column = setup_.columns[i % setup_.columns.size()];
+    rows[i] = static_cast<std::int32_t>(ids[i] < 0 ? column.missing
+                                                   : column.field * size + vocabulary_.row(column.field, ids[i]));
   }
 }
 

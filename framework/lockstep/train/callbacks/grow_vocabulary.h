@@ -11,6 +11,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lockstep/data/batch.h"
 #include "lockstep/data/vocabulary.h"
@@ -27,9 +28,14 @@ namespace lockstep::train {
 
 class GrowVocabulary final : public Callback {
  public:
+  // A column of the ids of a sample: its field, and the row, of all fields, that a missing id gets.
+  struct Column {
+    std::int64_t field = 0, missing = 0;
+  };
   struct Setup {
     data::VocabularyOptions options{};
-    std::string buffer{};  // the parameter that has the state
+    std::vector<Column> columns{};  // of a sample's ids; empty: one for each field
+    std::string buffer{};           // the parameter that has the state
     // The parameters of the trainer; called once the session is built.
     std::function<plan::ParameterStore&()> store{};
     // Called on all ranks, in step with each other, with rows that new ids get after others: tables begin anew there.
