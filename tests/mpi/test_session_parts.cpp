@@ -54,7 +54,7 @@ struct SessionParts {
         trainer(world(), *network, models::classify(*network), float_fields(facts),
                 {.global_batch = facts.global_batch(), .seed = options.seed}),
         course(facts, trainer),
-        checkpoints(world(), heartbeat, trainer, files, {.last = 3}) {}
+        checkpoints(world(), heartbeat, trainer, files, {.keep = {.last = 3}}) {}
 
   void begin(const std::string& from) {
     resumed = Resumption(facts, files, trainer, course, record).resume(from);
