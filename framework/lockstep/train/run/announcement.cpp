@@ -63,7 +63,9 @@ std::size_t cached_bytes(const RunFacts& facts) {
 MemoryForecast forecast_memory(const RunParts& run, std::size_t before) {
   Trainer& trainer = run.trainer;
   MemoryForecast memory{.before = before, .model = trainer.bytes(), .plan = trainer.model().arena().bytes()};
-  const std::size_t known = before + trainer.model().bytes(), resident = host::process_memory().resident;
+  // Each rank has written its rows of sparse tables, also where the ranks of a node see one copy.
+  const std::size_t rows = trainer.table_bytes() / static_cast<std::size_t>(run.facts.comm.size());
+  const std::size_t known = before + trainer.model().bytes() + rows, resident = host::process_memory().resident;
   memory.kernels = resident > known ? resident - known : 0;
   memory.batches = run.course.bytes() + cached_bytes(run.facts);
   const bool saves = run.facts.comm.is_root() && run.facts.saves_by_itself();
