@@ -56,24 +56,24 @@ Value heads_of(Value qkv, const Heads& h, std::int64_t which) {
   return permute(slice(qkv, 2, which * h.heads, h.heads), {0, 2, 1, 3});
 }
 
-Value composed(Value qkv, const Heads& h) {
-  Value scores = matmul(heads_of(qkv, h, 0), heads_of(qkv, h, 1), false, true) * (1 / std::sqrt(h.width));
-  if (h.causal) {
-    const Type mask{Shape{h.steps, h.steps}, DType::F32};
-    scores = scores + qkv.graph().input("mask", mask);
-  }
+// The mask, the scale or the lengths are inputs: a plan computes what follows from parameters alone only once.
+Value composed(Value qkv, const Heads& h, const plan::Inputs& in) {
+  const Value products = matmul(heads_of(qkv, h, 0), heads_of(qkv, h, 1), false, true);
+  const Value scores = h.causal ? products * (1 / std::sqrt(h.width)) + in["mask"] : products * in["scale"];
   return permute(matmul(softmax(scores), heads_of(qkv, h, 2)), {0, 2, 1, 3});
 }
 
-Value fused(Value qkv, const Heads& h) { return self_attention(qkv, h.heads, {.causal = h.causal}); }
+Value fused(Value qkv, const Heads& h, const plan::Inputs& in) {
+  return self_attention(qkv, h.heads, {.causal = h.causal, .lengths = in["lengths"]});
+}
 
 struct Times {
   double forward, both;  // seconds
 };
 
-// A model of parameters, of which `trace` makes a value or a loss.
-Times time_plans(std::vector<Parameter>& parameters, const std::map<std::string, Type>& inputs, bool bf16,
-                 const BenchOptions& o, const std::function<Value(const plan::Inputs&)>& trace) {
+// A model of parameters, of which `trace` makes a value or a loss; `keys` of attention's inputs.
+Times time_plans(std::vector<Parameter>& parameters, const std::map<std::string, Type>& inputs, std::int32_t keys,
+                 bool bf16, const BenchOptions& o, const std::function<Value(const plan::Inputs&)>& trace) {
   std::vector<NamedParameter> named;
   for (std::size_t i = 0; i < parameters.size(); ++i) named.push_back({formatted("p{}", i), &parameters[i]});
   plan::CompiledModel model(std::move(named),
@@ -90,6 +90,9 @@ Times time_plans(std::vector<Parameter>& parameters, const std::map<std::string,
         const std::int64_t n = inputs.at("mask").shape[0];
         for (std::int64_t i = 0; i < n * n; ++i) mask[i] = i % n > i / n ? -INFINITY : 0;
       }
+      if (auto* scale = static_cast<float*>(plan.input("scale"))) *scale = 0.125F;
+      if (auto* lengths = static_cast<std::int32_t*>(plan.input("lengths")))
+        std::fill_n(lengths, inputs.at("lengths").shape[0], keys);
       if (auto* label = static_cast<std::int32_t*>(plan.input("label"))) {
         for (std::int64_t i = 0; i < inputs.at("label").shape[0]; ++i) label[i] = static_cast<std::int32_t>(i % 251);
       }
@@ -105,13 +108,15 @@ Times time_plans(std::vector<Parameter>& parameters, const std::map<std::string,
   return {time_mode(Mode::Eval), both};
 }
 
-Times time_heads(const Heads& h, bool bf16, const BenchOptions& o, Value (*attend)(Value, const Heads&)) {
+Times time_heads(const Heads& h, bool bf16, const BenchOptions& o,
+                 Value (*attend)(Value, const Heads&, const plan::Inputs&)) {
   std::vector<Parameter> parameters(1);
   parameters[0] = {.shape = {h.samples, h.steps, 3 * h.heads, h.width}, .initialize = nn::normal(0, 1)};
-  std::map<std::string, Type> inputs{{"x", {Shape{h.steps}, DType::F32}}};
-  if (h.causal && attend == composed) inputs["mask"] = {Shape{h.steps, h.steps}, DType::F32};
-  return time_plans(parameters, inputs, bf16, o,
-                    [&](const plan::Inputs& in) { return attend(in.graph().parameter(parameters[0]), h); });
+  std::map<std::string, Type> inputs{{"lengths", {Shape{h.samples}, DType::I32}}};
+  if (attend == composed && h.causal) inputs = {{"mask", {Shape{h.steps, h.steps}, DType::F32}}};
+  if (attend == composed && !h.causal) inputs = {{"scale", {Shape{1}, DType::F32}}};
+  return time_plans(parameters, inputs, static_cast<std::int32_t>(h.steps), bf16, o,
+                    [&](const plan::Inputs& in) { return attend(in.graph().parameter(parameters[0]), h, in); });
 }
 
 Times time_words(const Words& w, bool bf16, const BenchOptions& o, bool fuse) {
@@ -119,7 +124,7 @@ Times time_words(const Words& w, bool bf16, const BenchOptions& o, bool fuse) {
   parameters[0] = {.shape = {w.positions, w.features}, .initialize = nn::normal(0, 1)};
   parameters[1] = {.shape = {w.vocabulary, w.features}, .initialize = nn::normal(0, 0.05)};
   const Type labels{Shape{w.positions}, DType::I32};
-  return time_plans(parameters, {{"label", labels}}, bf16, o, [&](const plan::Inputs& in) {
+  return time_plans(parameters, {{"label", labels}}, 0, bf16, o, [&](const plan::Inputs& in) {
     Graph& g = in.graph();
     const Value x = g.parameter(parameters[0]), table = g.parameter(parameters[1]);
     const Value loss = fuse ? vocabulary_cross_entropy(x, table, {}, in["label"]).loss.mean

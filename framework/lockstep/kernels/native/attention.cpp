@@ -2,27 +2,10 @@
 
 #include <limits>
 
-#include "lockstep/core/math.h"
-#include "lockstep/kernels/native/attention_panels.h"
+#include "lockstep/kernels/native/paired_attention.h"
 
 namespace lockstep::kernels::native {
 namespace {
-
-constexpr std::int64_t kItemsPerWorker = 4;  // at least, where there are so many panels
-
-// Items of one key head: each has some of the panels of its heads.
-struct ForwardItems {
-  ForwardItems(const AttentionGeometry& g, std::int64_t workers)
-      : key_heads(g.samples * g.key_heads),
-        panels(g.group() * (rounded_up(g.queries, kPanel) / kPanel)),
-        parts(
-            std::clamp<std::int64_t>((kItemsPerWorker * workers + key_heads - 1) / std::max<std::int64_t>(1, key_heads),
-                                     1, std::max<std::int64_t>(1, panels))) {
-    if (workers == 1 || key_heads >= 2 * workers) parts = 1;
-  }
-  std::int64_t count() const { return key_heads * parts; }
-  std::int64_t key_heads, panels, parts;
-};
 
 struct ForwardScratch {
   ForwardScratch(const AttentionGeometry& g, float* begin) : all(begin), keys(rounded_up(g.keys, kPanel)) {
@@ -80,7 +63,7 @@ class Forward {
     std::fill_n(s.y, g_.width * kPanel, 0.0F);
     for (std::int64_t at = p.keys.begin; at < p.keys.end; at += kKeyBlock)
       add_block(p, at, std::min(kKeyBlock, p.keys.end - at), s);
-    write(p, s);
+    finish_panel(g_, p, {.top = s.top, .sum = s.sum, .factor = s.factor, .y = s.y}, a_, k_);
   }
 
  private:
@@ -96,19 +79,6 @@ class Forward {
     k_.product_f32.add(panel_product(g_.width, count, s.v + begin, s.keys, s.scores, s.y));
   }
 
-  void write(const QueryPanel& p, const ForwardScratch& s) const {
-    float* const logs = a_.log_sums + (p.n * g_.heads + p.h) * g_.queries + p.first;
-    k_.pointwise_f32.run[static_cast<std::size_t>(pointwise::Code::Log)](kPanel, s.sum, nullptr, nullptr, s.factor);
-    for (std::int64_t l = 0; l < p.rows; ++l) logs[l] = s.top[l] + s.factor[l];
-    for (std::int64_t l = 0; l < kPanel; ++l) s.factor[l] = s.sum[l] == 0 ? 0 : 1 / s.sum[l];
-    memory_.transpose_out({.rows = p.rows,
-                           .columns = g_.width,
-                           .from = s.y,
-                           .factors = s.factor,
-                           .to = a_.result + (p.n * g_.queries + p.first) * g_.result_stride() + p.h * g_.width,
-                           .to_stride = g_.result_stride()});
-  }
-
   const AttentionGeometry& g_;
   const AttentionRun& run_;
   const AttentionForward<T>& a_;
@@ -118,28 +88,30 @@ class Forward {
 
 }  // namespace
 
-std::size_t attention_forward_scratch(const AttentionGeometry& g, std::int64_t workers) {
-  return static_cast<std::size_t>(workers * ForwardScratch(g, nullptr).all.used()) * sizeof(float);
+template <class T>
+std::size_t attention_forward_scratch(const AttentionGeometry& g, std::int64_t workers, const NativeKernels& kernels) {
+  const bool paired = in_pairs<T>(kernels);
+  const std::int64_t floats = paired ? paired_forward_floats(g) : ForwardScratch(g, nullptr).all.used();
+  return static_cast<std::size_t>(workers * floats) * sizeof(float);
 }
 
 template <class T>
 void attention_forward(const AttentionGeometry& g, const AttentionRun& run, const AttentionForward<T>& arrays,
                        std::int64_t workers, float* scratch, const NativeKernels& kernels) {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (in_pairs<T>(kernels)) return paired_forward(g, run, arrays, workers, scratch, kernels);
+  }
   const Forward<T> forward(g, run, arrays, kernels);
-  const ForwardItems items(g, workers);
-  const std::int64_t size = ForwardScratch(g, nullptr).all.used(), per_head = rounded_up(g.queries, kPanel) / kPanel;
-  for_items(items.count(), workers, scratch, size, [&](std::int64_t i, float* own) {
+  for_key_heads(g, workers, scratch, ForwardScratch(g, nullptr).all.used(), [&](const KeyHeadPart& part, float* own) {
     const ForwardScratch s(g, own);
-    const std::int64_t n = i / items.parts / g.key_heads, group = i / items.parts % g.key_heads;
-    const Range panels = part_of(items.panels, items.parts, i % items.parts);
-    forward.load_keys(n, group, s);
-    for (std::int64_t p = panels.begin; p < panels.end; ++p)
-      forward.run_panel(QueryPanel(g, run, n, group * g.group() + p / per_head, p % per_head * kPanel), s);
+    forward.load_keys(part.n, part.group, s);
+    part.for_panels(g, run, [&](const QueryPanel& p) { forward.run_panel(p, s); });
   });
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                                                 \
-  template void attention_forward<T>(const AttentionGeometry&, const AttentionRun&, const AttentionForward<T>&, \
+#define LOCKSTEP_INSTANTIATE(T)                                                                                    \
+  template std::size_t attention_forward_scratch<T>(const AttentionGeometry&, std::int64_t, const NativeKernels&); \
+  template void attention_forward<T>(const AttentionGeometry&, const AttentionRun&, const AttentionForward<T>&,    \
                                      std::int64_t, float*, const NativeKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)

@@ -2,7 +2,8 @@
 // the lanes; blocks of keys go through products with the queries, the softmax and products with the values while they
 // lie in the first-level cache. Blocks begin at multiples of kKeyBlock from the first key that a panel of queries sees,
 // and sums follow the keys, so that the bits depend on shapes and masks alone, not on threads or the level of
-// instructions. Nothing allocates in a run.
+// instructions. Where the processor multiplies pairs of bf16 numbers (native_kernels.h, pair_table()), bf16 is computed
+// so (paired_attention.h); elsewhere in f32. Nothing allocates in a run.
 #pragma once
 
 #include <atomic>
@@ -30,8 +31,12 @@ struct AttentionBackward {
 
 // `workers` threads have scratch memory of their own; each takes the next item until none is left. An item of forward
 // is some panels of queries of one key head and sample, one of backward a whole key head of a sample.
-std::size_t attention_forward_scratch(const AttentionGeometry& g, std::int64_t workers);   // bytes
-std::size_t attention_backward_scratch(const AttentionGeometry& g, std::int64_t workers);  // bytes
+template <class T>
+std::size_t attention_forward_scratch(const AttentionGeometry& g, std::int64_t workers,
+                                      const NativeKernels& kernels = native_kernels());  // bytes
+template <class T>
+std::size_t attention_backward_scratch(const AttentionGeometry& g, std::int64_t workers,
+                                       const NativeKernels& kernels = native_kernels());
 template <class T>
 void attention_forward(const AttentionGeometry& g, const AttentionRun& run, const AttentionForward<T>& arrays,
                        std::int64_t workers, float* scratch, const NativeKernels& kernels = native_kernels());

@@ -1,7 +1,7 @@
 // With p the weight, m the factor of dropout, y = sum m p v and delta = y dy, for the scores scale q k:
 //   dv += m p dy,  dscore = p (m dy v - delta),  dk += dscore scale q,  dq += scale dscore k
 #include "lockstep/kernels/native/attention.h"
-#include "lockstep/kernels/native/attention_panels.h"
+#include "lockstep/kernels/native/paired_attention.h"
 
 namespace lockstep::kernels::native {
 namespace {
@@ -156,13 +156,19 @@ class Backward {
 
 }  // namespace
 
-std::size_t attention_backward_scratch(const AttentionGeometry& g, std::int64_t workers) {
-  return static_cast<std::size_t>(workers * BackwardScratch(g, nullptr).all.used()) * sizeof(float);
+template <class T>
+std::size_t attention_backward_scratch(const AttentionGeometry& g, std::int64_t workers, const NativeKernels& kernels) {
+  const bool paired = in_pairs<T>(kernels);
+  const std::int64_t floats = paired ? paired_backward_floats(g) : BackwardScratch(g, nullptr).all.used();
+  return static_cast<std::size_t>(workers * floats) * sizeof(float);
 }
 
 template <class T>
 void attention_backward(const AttentionGeometry& g, const AttentionRun& run, const AttentionBackward<T>& arrays,
                         std::int64_t workers, float* scratch, const NativeKernels& kernels) {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (in_pairs<T>(kernels)) return paired_backward(g, run, arrays, workers, scratch, kernels);
+  }
   const Backward<T> backward(g, run, arrays, kernels);
   const std::int64_t size = BackwardScratch(g, nullptr).all.used();
   for_items(g.samples * g.key_heads, workers, scratch, size, [&](std::int64_t i, float* own) {
@@ -177,8 +183,9 @@ void attention_backward(const AttentionGeometry& g, const AttentionRun& run, con
   });
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                                                   \
-  template void attention_backward<T>(const AttentionGeometry&, const AttentionRun&, const AttentionBackward<T>&, \
+#define LOCKSTEP_INSTANTIATE(T)                                                                                     \
+  template std::size_t attention_backward_scratch<T>(const AttentionGeometry&, std::int64_t, const NativeKernels&); \
+  template void attention_backward<T>(const AttentionGeometry&, const AttentionRun&, const AttentionBackward<T>&,   \
                                       std::int64_t, float*, const NativeKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)

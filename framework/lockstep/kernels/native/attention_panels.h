@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "lockstep/core/parallel_for.h"
@@ -77,19 +78,86 @@ struct QueryPanel {
   std::int32_t of_queries[kPanel] = {};
 };
 
+// Some of the panels of the queries that read one key head of a sample.
+struct KeyHeadPart {
+  std::int64_t n, group;
+  std::int64_t per_head;  // panels of one head
+  Range panels;           // counted over the heads
+
+  template <class Body>
+  void for_panels(const AttentionGeometry& g, const AttentionRun& run, const Body& body) const {
+    for (std::int64_t p = panels.begin; p < panels.end; ++p)
+      body(QueryPanel(g, run, n, group * g.group() + p / per_head, p % per_head * kPanel));
+  }
+};
+
+// Calls item(KeyHeadPart, scratch) for all panels, as for_items does. A key head is cut into parts where there are few
+// of them.
+template <class Item>
+void for_key_heads(const AttentionGeometry& g, std::int64_t workers, float* scratch, std::int64_t size,
+                   const Item& item) {
+  constexpr std::int64_t kItemsPerWorker = 4;  // at least, where there are so many panels
+  const std::int64_t key_heads = g.samples * g.key_heads, per_head = rounded_up(g.queries, kPanel) / kPanel;
+  const std::int64_t panels = g.group() * per_head;
+  std::int64_t parts = 1;
+  if (workers > 1 && key_heads > 0 && key_heads < 2 * workers)
+    parts = std::clamp<std::int64_t>((kItemsPerWorker * workers + key_heads - 1) / key_heads, 1,
+                                     std::max<std::int64_t>(1, panels));
+  for_items(key_heads * parts, workers, scratch, size, [&](std::int64_t i, float* own) {
+    const std::int64_t head = i / parts;
+    item(KeyHeadPart{.n = head / g.key_heads,
+                     .group = head % g.key_heads,
+                     .per_head = per_head,
+                     .panels = part_of(panels, parts, i % parts)},
+         own);
+  });
+}
+
+// The sums of a panel after its last block; top, sum and factor [kPanel], y [width][kPanel].
+struct PanelSums {
+  float *top, *sum, *factor, *y;
+};
+template <class T>
+void finish_panel(const AttentionGeometry& g, const QueryPanel& p, const PanelSums& s, const AttentionForward<T>& a,
+                  const NativeKernels& kernels) {
+  float* const logs = a.log_sums + (p.n * g.heads + p.h) * g.queries + p.first;
+  kernels.pointwise_f32.run[static_cast<std::size_t>(pointwise::Code::Log)](kPanel, s.sum, nullptr, nullptr, s.factor);
+  for (std::int64_t l = 0; l < p.rows; ++l) logs[l] = s.top[l] + s.factor[l];
+  for (std::int64_t l = 0; l < kPanel; ++l) s.factor[l] = s.sum[l] == 0 ? 0 : 1 / s.sum[l];
+  attention_memory<T>(kernels).transpose_out(
+      {.rows = p.rows,
+       .columns = g.width,
+       .from = s.y,
+       .factors = s.factor,
+       .to = a.result + (p.n * g.queries + p.first) * g.result_stride() + p.h * g.width,
+       .to_stride = g.result_stride()});
+}
+
+// Whether arrays of T are multiplied in pairs.
+template <class T>
+bool in_pairs(const NativeKernels& kernels) {
+  return std::is_same_v<T, Bf16> && pair_table(kernels) != nullptr;
+}
+
 // Adds to the scores of the keys [begin, begin + count) what is not their product, and hides what is not seen.
 inline void add_bias(const AttentionGeometry& g, const QueryPanel& p, std::int64_t begin, std::int64_t count, float* x,
                      const AttentionTable& level) {
-  if (p.segments == nullptr && p.slope == 0 && begin >= p.all.begin && begin + count <= p.all.end) return;
-  level.bias({.keys = count,
-              .first_key = begin,
-              .first_query = p.position,
-              .x = x,
-              .causal = g.options.causal,
-              .window = g.options.window,
-              .slope = p.slope,
-              .key_segments = p.segments != nullptr ? p.segments + begin : nullptr,
-              .query_segments = p.segments != nullptr ? p.of_queries : nullptr});
+  const auto add = [&](std::int64_t first, std::int64_t end) {
+    if (first >= end) return;
+    level.bias({.keys = end - first,
+                .first_key = first,
+                .first_query = p.position,
+                .x = x + (first - begin) * kPanel,
+                .causal = g.options.causal,
+                .window = g.options.window,
+                .slope = p.slope,
+                .key_segments = p.segments != nullptr ? p.segments + first : nullptr,
+                .query_segments = p.segments != nullptr ? p.of_queries : nullptr});
+  };
+  const std::int64_t end = begin + count;
+  if (p.segments != nullptr || p.slope != 0 || p.all.begin >= p.all.end) return add(begin, end);
+  add(begin, std::min(end, p.all.begin));
+  add(std::max(begin, p.all.end), end);
 }
 
 // y and other: null or itself; see AttentionTable::Drop.

@@ -11,4 +11,6 @@ std::span<const Level> levels() {
   return all;
 }
 
+const PairTable* pair_table(const NativeKernels&) { return nullptr; }
+
 }  // namespace lockstep::kernels::native

@@ -1,3 +1,7 @@
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "lockstep/kernels/native/native_kernels.h"
 
 namespace lockstep::kernels::native {
@@ -22,6 +26,26 @@ std::span<const Level> levels() {
        &avx512::kernels},
   };
   return all;
+}
+
+namespace {
+
+// Whether there are tiles for bf16 (AMX), and Linux lets this process use them: a process has to ask before it touches
+// their registers (Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+  constexpr unsigned kBf16 = 1U << 22, kTiles = 1U << 24;  // CPUID, leaf 7, EDX
+  constexpr long kRequest = 0x1023, kTileData = 18;        // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBf16) == 0 || (d & kTiles) == 0) return false;
+  return syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+}
+
+}  // namespace
+
+const PairTable* pair_table(const NativeKernels& kernels) {
+  static const bool pairs = __builtin_cpu_supports("avx512bf16"), tiles = pairs && may_use_tiles();
+  if (tiles && kernels.pair_tiles.add != nullptr) return &kernels.pair_tiles;
+  return pairs && kernels.pair_dots.add != nullptr ? &kernels.pair_dots : nullptr;
 }
 
 }  // namespace lockstep::kernels::native

@@ -29,6 +29,10 @@ struct Level {
   const NativeKernels* kernels;
 };
 std::span<const Level> levels();
+
+// The products of bf16 pairs of this table that the processor can do, the fastest of them; null: none, and bf16 is
+// computed in f32.
+const PairTable* pair_table(const NativeKernels& kernels);
 }  // namespace native
 
 }  // namespace lockstep::kernels

@@ -25,7 +25,7 @@ std::optional<KernelOffer> attention(const KernelRequest& r, std::span<const Lay
               {.x = AttentionProjections<const T>(g, a.inputs), .result = a.out<T>(0), .log_sums = a.out<float>(1)},
               count, a.scratch<float>());
         },
-        attention_forward_scratch(g, count));
+        attention_forward_scratch<T>(g, count));
   });
   return offer;
 }
@@ -47,7 +47,7 @@ std::optional<KernelOffer> attention_gradient(const KernelRequest& r, std::span<
                                  .dx = AttentionProjections<T>(g, a.outputs)},
                                 count, a.scratch<float>());
         },
-        attention_backward_scratch(g, count));
+        attention_backward_scratch<T>(g, count));
   });
   return offer;
 }
@@ -68,7 +68,7 @@ std::optional<KernelOffer> vocabulary(const KernelRequest& r, std::span<const La
                                  .correct = a.out<double>(4)},
                                 count, a.scratch<float>());
         },
-        vocabulary_forward_scratch(s, count));
+        vocabulary_forward_scratch<T>(s, count));
   });
   return offer;
 }
@@ -91,7 +91,7 @@ std::optional<KernelOffer> vocabulary_gradient(const KernelRequest& r, std::span
                                   .dbias = in.bias != nullptr ? a.out<float>(2) : nullptr},
                                  count, a.scratch<float>());
         },
-        vocabulary_backward_scratch(s, count));
+        vocabulary_backward_scratch<T>(s, count));
   });
   return offer;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "lockstep/kernels/native/pair_tables.h"
 #include "lockstep/ops/pointwise/code.h"
 
 namespace lockstep::kernels::native {
@@ -393,6 +394,9 @@ struct NativeKernels {
   native::AttentionMemory<float> attention_f32;
   native::AttentionMemory<native::Bf16> attention_bf16;
   native::VocabularyTable vocabulary;
+  native::PairTable pair_tiles, pair_dots;  // AMX, AVX-512 BF16; pair_table() chooses
+  native::PairMemoryTable pair_memory;
+  native::PairAttentionTable pair_attention;
   native::FourierTable<float> fourier_f32;
   native::FourierTable<double> fourier_f64;
 };

@@ -2,9 +2,10 @@
 
 #include <array>
 #include <limits>
+#include <optional>
 
 #include "lockstep/core/math.h"
-#include "lockstep/kernels/native/attention_panels.h"
+#include "lockstep/kernels/native/paired_attention.h"
 
 namespace lockstep::kernels::native {
 namespace {
@@ -14,23 +15,32 @@ constexpr std::int64_t kGroup = 8;  // panels that use a block of words while it
 
 // What is known of kPanel positions after some blocks of words.
 struct PanelState {
-  float *x, *top, *best;      // [features][kPanel], [kPanel], [kPanel]
+  float* x;                   // [features][kPanel]; or in pairs:
+  Bf16* x_pairs;              // [width / 2][kPanel][2]
+  float *top, *best;          // [kPanel]
   std::int32_t* best_word;    // [kPanel]
   double *sum, *total, *own;  // [kPanel]: of the exponentials, of the logits; the logit of the target
 };
 
 struct ForwardScratch {
-  ForwardScratch(const VocabularyShape& s, float* begin) : all(begin) {
+  ForwardScratch(const VocabularyShape& s, bool paired, float* begin)
+      : all(begin), width(rounded_up(s.features, kPanel)) {
     for (PanelState& p : panels) {
-      p.x = all.take(s.features * kPanel);
+      p.x = paired ? nullptr : all.take(s.features * kPanel);
+      p.x_pairs = paired ? take_bf16(all, width * kPanel) : nullptr;
       for (float** lanes : {&p.top, &p.best}) *lanes = all.take(kPanel);
       p.best_word = reinterpret_cast<std::int32_t*>(all.take(kPanel));
       for (double** lanes : {&p.sum, &p.total, &p.own}) *lanes = reinterpret_cast<double*>(all.take(2 * kPanel));
     }
     logits = all.take(kWords * kPanel);
     for (float** lanes : {&sum, &factor}) *lanes = all.take(kPanel);
+    if (!paired) return;
+    rows = take_bf16(all, kPanel * width);
+    table = take_bf16(all, kWords * width);
   }
   Scratch all;
+  std::int64_t width;                      // features, rounded up
+  Bf16 *rows = nullptr, *table = nullptr;  // [kPanel][width], [kWords][width]
   std::array<PanelState, kGroup> panels{};
   float *logits, *sum, *factor;  // [kWords][kPanel], [kPanel]
 };
@@ -40,12 +50,15 @@ class Forward {
  public:
   Forward(const VocabularyShape& s, const VocabularyInputs<T, float>& in, const VocabularyOutputs& out,
           const NativeKernels& kernels)
-      : s_(s), in_(in), out_(out), k_(kernels) {}
+      : s_(s), in_(in), out_(out), k_(kernels), pairs_(in_pairs<T>(kernels) ? pair_table(kernels) : nullptr) {}
 
   // Some panels, from position `first` on; returns the number of correct positions.
   std::int64_t run(std::int64_t first, std::int64_t panels, const ForwardScratch& scratch) const {
-    for (std::int64_t p = 0; p < panels; ++p) begin(first + p * kPanel, panel(scratch, p));
+    std::optional<PairScope> scope;
+    if (pairs_ != nullptr) scope.emplace(*pairs_);
+    for (std::int64_t p = 0; p < panels; ++p) begin(first + p * kPanel, panel(scratch, p), scratch);
     for (std::int64_t w = 0; w < s_.vocabulary; w += kWords) {
+      if (pairs_ != nullptr) load_words(w, std::min(kWords, s_.vocabulary - w), scratch);
       for (std::int64_t p = 0; p < panels; ++p)
         add_words(w, std::min(kWords, s_.vocabulary - w), first + p * kPanel, panel(scratch, p), scratch);
     }
@@ -60,22 +73,61 @@ class Forward {
   }
   std::int64_t rows(std::int64_t first) const { return std::min<std::int64_t>(kPanel, s_.positions - first); }
 
-  void begin(std::int64_t first, const PanelState& p) const {
-    attention_memory<T>(k_).transpose_in({.rows = rows(first),
-                                          .columns = s_.features,
-                                          .from = in_.x + first * s_.features,
-                                          .from_stride = s_.features,
-                                          .scale = 1,
-                                          .to = p.x,
-                                          .to_stride = kPanel});
+  void begin(std::int64_t first, const PanelState& p, const ForwardScratch& s) const {
+    if constexpr (std::is_same_v<T, Bf16>) {
+      if (pairs_ != nullptr) load_pairs(first, p, s);
+    }
+    if (pairs_ == nullptr)
+      attention_memory<T>(k_).transpose_in({.rows = rows(first),
+                                            .columns = s_.features,
+                                            .from = in_.x + first * s_.features,
+                                            .from_stride = s_.features,
+                                            .scale = 1,
+                                            .to = p.x,
+                                            .to_stride = kPanel});
     for (float* lanes : {p.top, p.best}) std::fill_n(lanes, kPanel, -std::numeric_limits<float>::infinity());
     std::fill_n(p.best_word, kPanel, 0);
     for (double* lanes : {p.sum, p.total, p.own}) std::fill_n(lanes, kPanel, 0.0);
   }
 
+  void load_pairs(std::int64_t first, const PanelState& p, const ForwardScratch& s) const {
+    k_.pair_memory.copy_bf16({.rows = rows(first),
+                              .columns = s_.features,
+                              .from = in_.x + first * s_.features,
+                              .from_stride = s_.features,
+                              .padded_rows = kPanel,
+                              .to = s.rows,
+                              .to_stride = s.width});
+    k_.pair_memory.lanes(
+        {.rows = kPanel, .columns = s.width, .from = s.rows, .from_stride = s.width, .to = p.x_pairs, .to_stride = 0});
+  }
+  void load_words(std::int64_t w, std::int64_t count, const ForwardScratch& s) const {
+    k_.pair_memory.copy_f32({.rows = count,
+                             .columns = s_.features,
+                             .from = in_.table + w * s_.features,
+                             .from_stride = s_.features,
+                             .padded_rows = rounded_up(count, kPanel),
+                             .to = s.table,
+                             .to_stride = s.width});
+  }
+
+  void multiply(std::int64_t w, std::int64_t count, const PanelState& p, const ForwardScratch& s) const {
+    if (pairs_ == nullptr)
+      return k_.product_f32.set(
+          panel_product(count, s_.features, in_.table + w * s_.features, s_.features, p.x, s.logits));
+    pairs_->set({.rows = rounded_up(count, kPanel),
+                 .depth = s.width,
+                 .panels = 1,
+                 .a = s.table,
+                 .a_stride = s.width,
+                 .b = p.x_pairs,
+                 .c = s.logits,
+                 .c_stride = kPanel});
+  }
+
   void add_words(std::int64_t w, std::int64_t count, std::int64_t first, const PanelState& p,
                  const ForwardScratch& s) const {
-    k_.product_f32.set(panel_product(count, s_.features, in_.table + w * s_.features, s_.features, p.x, s.logits));
+    multiply(w, count, p, s);
     k_.vocabulary.scan({.words = count,
                         .first_word = w,
                         .x = s.logits,
@@ -114,12 +166,15 @@ class Forward {
   const VocabularyInputs<T, float>& in_;
   const VocabularyOutputs& out_;
   const NativeKernels& k_;
+  const PairTable* pairs_;  // null: f32
 };
 
 }  // namespace
 
-std::size_t vocabulary_forward_scratch(const VocabularyShape& s, std::int64_t workers) {
-  return static_cast<std::size_t>(workers * ForwardScratch(s, nullptr).all.used()) * sizeof(float);
+template <class T>
+std::size_t vocabulary_forward_scratch(const VocabularyShape& s, std::int64_t workers, const NativeKernels& kernels) {
+  return static_cast<std::size_t>(workers * ForwardScratch(s, in_pairs<T>(kernels), nullptr).all.used()) *
+         sizeof(float);
 }
 
 template <class T>
@@ -130,17 +185,19 @@ void vocabulary_forward(const VocabularyShape& s, const VocabularyInputs<T, floa
   const std::int64_t panels = rounded_up(s.positions, kPanel) / kPanel;
   const std::int64_t group = std::clamp<std::int64_t>(panels / (2 * workers), 1, kGroup);
   std::atomic<std::int64_t> correct = 0;
-  for_items((panels + group - 1) / group, workers, scratch, ForwardScratch(s, nullptr).all.used(),
+  const bool paired = in_pairs<T>(kernels);
+  for_items((panels + group - 1) / group, workers, scratch, ForwardScratch(s, paired, nullptr).all.used(),
             [&](std::int64_t i, float* own) {
               const std::int64_t first = i * group;
-              correct += forward.run(first * kPanel, std::min(group, panels - first), ForwardScratch(s, own));
+              correct += forward.run(first * kPanel, std::min(group, panels - first), ForwardScratch(s, paired, own));
             });
   *out.correct = static_cast<double>(correct.load());
   vocabulary_mean(s, in.targets, in.weights, out.losses, out.loss, out.weight_sum);
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                                  \
-  template void vocabulary_forward<T>(const VocabularyShape&, const VocabularyInputs<T, float>&, \
+#define LOCKSTEP_INSTANTIATE(T)                                                                                   \
+  template std::size_t vocabulary_forward_scratch<T>(const VocabularyShape&, std::int64_t, const NativeKernels&); \
+  template void vocabulary_forward<T>(const VocabularyShape&, const VocabularyInputs<T, float>&,                  \
                                       const VocabularyOutputs&, std::int64_t, float*, const NativeKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)

@@ -2,8 +2,7 @@
 //   dz_v = f (p_v - e / V - (1 - e) [v = y]),  dx = sum_v dz_v w_v,  dw_v = sum over positions of dz_v x
 #include <algorithm>
 
-#include "lockstep/kernels/native/attention_panels.h"
-#include "lockstep/kernels/native/vocabulary.h"
+#include "lockstep/kernels/native/paired_vocabulary.h"
 
 namespace lockstep::kernels::native {
 namespace {
@@ -52,11 +51,7 @@ class Backward {
       : s_(s), in_(in), out_(out), b_(scratch), k_(kernels) {}
 
   void prepare() const {
-    const VocabularySlope<float> slope(s_, in_.targets, in_.weights, out_.weight_sum, out_.dloss);
-    for (std::int64_t m = 0; m < b_.positions; ++m) {
-      b_.factors[m] = m < s_.positions ? static_cast<float>(slope(m)) : 0;
-      b_.log_sums()[m] = m < s_.positions ? out_.log_sums[m] : 0;
-    }
+    load_slope_factors(s_, in_, out_, b_.positions, b_.factors, b_.log_sums());
     std::fill_n(b_.dx, b_.positions * s_.features, 0.0F);
     const AttentionMemory<T>& memory = attention_memory<T>(k_);
     parallel_for(b_.positions / kPanel, 4 * s_.features * kPanel, [&](std::int64_t begin, std::int64_t end) {
@@ -85,24 +80,12 @@ class Backward {
   // The slopes of the words [begin, begin + count) at kPanel positions; adds to dx.
   void run_panel(std::int64_t panel, std::int64_t begin, std::int64_t count, float* block) const {
     const std::int64_t first = panel * kPanel;
-    const double e = s_.smoothing();
     for (std::int64_t w = 0; w < count; w += kWords) {
       const std::int64_t words = std::min(kWords, count - w);
       const float* const x = b_.x + first * s_.features;
       k_.product_f32.set(
           panel_product(words, s_.features, in_.table + (begin + w) * s_.features, s_.features, x, block));
-      k_.vocabulary.slopes({.words = words,
-                            .x = block,
-                            .bias = in_.bias != nullptr ? in_.bias + begin + w : nullptr,
-                            .log_sums = b_.log_sums() + first,
-                            .factors = b_.factors + first,
-                            .spread = static_cast<float>(e / static_cast<double>(s_.vocabulary))});
-      for (std::int64_t l = 0; l < std::min<std::int64_t>(kPanel, s_.positions - first); ++l) {
-        const std::int64_t target = in_.targets[first + l] - begin - w;
-        if (target >= 0 && target < words)
-          block[target * kPanel + l] -= b_.factors[first + l] * static_cast<float>(1 - e);
-      }
-      mute(first, words, block);
+      vocabulary_slopes(s_, in_, {first, begin + w, words, b_.factors, b_.log_sums()}, block, k_);
       k_.vocabulary.copy(words, block, b_.slopes + w * b_.stride + first, b_.stride);
       k_.product_f32.add(panel_product(s_.features, words, b_.table + w, b_.chunk, block, b_.dx + first * s_.features));
     }
@@ -159,13 +142,6 @@ class Backward {
             .to = to,
             .to_stride = to_stride};
   }
-  // Positions without weight have no slope, also where their logits are not finite.
-  void mute(std::int64_t first, std::int64_t words, float* block) const {
-    for (std::int64_t l = 0; l < kPanel; ++l) {
-      if (b_.factors[first + l] != 0) continue;
-      for (std::int64_t w = 0; w < words; ++w) block[w * kPanel + l] = 0;
-    }
-  }
 
   const VocabularyShape& s_;
   const VocabularyInputs<T, float>& in_;
@@ -176,8 +152,11 @@ class Backward {
 
 }  // namespace
 
-std::size_t vocabulary_backward_scratch(const VocabularyShape& s, std::int64_t workers) {
-  return static_cast<std::size_t>(BackwardScratch(s, workers, nullptr).all.used()) * sizeof(float);
+template <class T>
+std::size_t vocabulary_backward_scratch(const VocabularyShape& s, std::int64_t workers, const NativeKernels& kernels) {
+  const std::int64_t floats =
+      in_pairs<T>(kernels) ? paired_vocabulary_floats(s, workers) : BackwardScratch(s, workers, nullptr).all.used();
+  return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
 template <class T>
@@ -185,6 +164,9 @@ void vocabulary_backward(const VocabularyShape& s, const VocabularyInputs<T, flo
                          const VocabularyGradients<T>& out, std::int64_t workers, float* scratch,
                          const NativeKernels& kernels) {
   check_targets(s, in.targets);
+  if constexpr (std::is_same_v<T, Bf16>) {
+    if (in_pairs<T>(kernels)) return paired_vocabulary_backward(s, in, out, workers, scratch, kernels);
+  }
   const BackwardScratch b(s, workers, scratch);
   const Backward<T> backward(s, in, out, b, kernels);
   backward.prepare();
@@ -201,8 +183,9 @@ void vocabulary_backward(const VocabularyShape& s, const VocabularyInputs<T, flo
   backward.store();
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                                   \
-  template void vocabulary_backward<T>(const VocabularyShape&, const VocabularyInputs<T, float>&, \
+#define LOCKSTEP_INSTANTIATE(T)                                                                                    \
+  template std::size_t vocabulary_backward_scratch<T>(const VocabularyShape&, std::int64_t, const NativeKernels&); \
+  template void vocabulary_backward<T>(const VocabularyShape&, const VocabularyInputs<T, float>&,                  \
                                        const VocabularyGradients<T>&, std::int64_t, float*, const NativeKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)

@@ -1,7 +1,7 @@
 // The primitives of the pointwise algebra on blocks of elements, for table.cpp: f32 (which serves bf16, too) and f64.
 #pragma once
 
-#include "lockstep/kernels/native/levels/math.h"
+#include "lockstep/kernels/native/levels/single.h"
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
@@ -55,11 +55,8 @@ LOCKSTEP_INLINE void block(std::int64_t n, const T* a, const T* b, const T* c, T
     }                                                                                           \
   };
 namespace function {
-LOCKSTEP_FORMULA(exp)
 LOCKSTEP_FORMULA(log)
-LOCKSTEP_FORMULA(tanh)
 LOCKSTEP_FORMULA(sigmoid)
-LOCKSTEP_FORMULA(erf)
 LOCKSTEP_FORMULA(sin)
 LOCKSTEP_FORMULA(cos)
 struct pow {
@@ -70,6 +67,19 @@ struct pow {
 };
 }  // namespace function
 #undef LOCKSTEP_FORMULA
+
+// Functions with formulas of their own for f32.
+#define LOCKSTEP_FORMULAS(name)                                                                 \
+  struct name {                                                                                 \
+    LOCKSTEP_INLINE NativeF64 operator()(NativeF64 x) const { return formulas::name<Full>(x); } \
+    LOCKSTEP_INLINE NativeF32 operator()(NativeF32 x) const { return single::name(x); }         \
+  };
+namespace function {
+LOCKSTEP_FORMULAS(exp)
+LOCKSTEP_FORMULAS(tanh)
+LOCKSTEP_FORMULAS(erf)
+}  // namespace function
+#undef LOCKSTEP_FORMULAS
 
 template <class T>
 struct Pointwise {

@@ -6,6 +6,7 @@
 #include "lockstep/kernels/native/levels/elementwise.h"
 #include "lockstep/kernels/native/levels/fourier.h"
 #include "lockstep/kernels/native/levels/packed_product.h"
+#include "lockstep/kernels/native/levels/pairs.h"
 #include "lockstep/kernels/native/levels/peak.h"
 #include "lockstep/kernels/native/levels/pointwise.h"
 #include "lockstep/kernels/native/levels/pool.h"
@@ -41,6 +42,10 @@ const NativeKernels kernels{
     .attention_f32 = AttentionCopies<float>::table,
     .attention_bf16 = AttentionCopies<Bf16>::table,
     .vocabulary = {.scan = vocabulary_scan, .slopes = vocabulary_slopes, .copy = vocabulary_copy},
+    .pair_tiles = kPairTiles,
+    .pair_dots = kPairDots,
+    .pair_memory = kPairMemory,
+    .pair_attention = kPairAttention,
     .fourier_f32 = {.run = Fourier<float>::run, .sum = spectral_sum<float>},
     .fourier_f64 = {.run = Fourier<double>::run, .sum = spectral_sum<double>},
 };
