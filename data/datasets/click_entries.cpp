@@ -163,6 +163,11 @@ std::vector<std::string> inputs_of(const DatasetOptions& o) {
   return o.fields.inputs.empty() || o.fields.inputs == "none" ? Files() : split_names("inputs", o.fields.inputs);
 }
 
+ClickTableOptions table_options(const DatasetOptions& o, const ClickSetOptions& set) {
+  return {
+      .dense = inputs_of(o), .ids = split_names("ids", set.ids), .label = labelled(o) ? o.fields.label : std::string()};
+}
+
 // Opens arrays of files by `make`, which gets the names of arrays: dense numbers as inputs, then ids and the label.
 RunData open_arrays(
     const DatasetOptions& o, const ClickSetOptions& set,
@@ -206,6 +211,29 @@ std::shared_ptr<data::Dataset> record_arrays(const DatasetOptions& o, const File
   return open_click_records(o, files, dense);
 }
 
+RunData open_record_sets(const DatasetOptions& o, const ClickSetOptions& set) {
+  const ClickRecordNames named = name_click_records(o, set);
+  return open_arrays(named.options, named.set, record_arrays);
+}
+
+void check_synthetic(const DatasetOptions& o, const ClickSetOptions& set) {
+  check_click_options(o, set);
+  check(o.fields.files.empty() && o.fields.eval_files.empty(), kClickEntriesSite,
+        "--files and --eval-files are for other data sets than clicks, which are drawn; expected none");
+}
+
+void check_records(const DatasetOptions& o, const ClickSetOptions& set) {
+  check_click_options(o, set);
+  check(!o.dir.empty() || !o.fields.files.empty(), kClickEntriesSite,
+        "--data-dir and --files are missing, expected the folder that `lockstep pack --output` wrote");
+}
+
+// The options of NumPy's arrays, whose names are paths.
+DatasetOptions with_arrays_as_files(DatasetOptions o, const ClickSetOptions& set) {
+  o.fields.files = set.ids;
+  return o;
+}
+
 }  // namespace
 
 std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
@@ -223,21 +251,11 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
   };
   const auto fixed = [&set](const DatasetOptions& o) { check_files(o, set, true); };
   const auto named = [&set](const DatasetOptions& o) { check_files(o, set, false); };
-  const auto csv = [&set](const DatasetOptions& o) {
-    return open_tables(o, set,
-                       {.dense = inputs_of(o),
-                        .ids = split_names("ids", set.ids),
-                        .label = labelled(o) ? o.fields.label : std::string()});
-  };
   return {
       entry(
           "clicks", "built in: drawn from a model whose best AUC is known",
           [&set](const DatasetOptions& o) { return open_synthetic(o, set); },
-          [&set](const DatasetOptions& o) {
-            check_click_options(o, set);
-            check(o.fields.files.empty() && o.fields.eval_files.empty(), kClickEntriesSite,
-                  "--files and --eval-files are for other data sets than clicks, which are drawn; expected none");
-          }),
+          [&set](const DatasetOptions& o) { check_synthetic(o, set); }),
       entry(
           "criteo", "Criteo's text files: a label, 13 counts and 26 ids with tabs between them: --files",
           [&set](const DatasetOptions& o) {
@@ -248,33 +266,20 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
           "ratings", "MovieLens' ratings.csv: --files",
           [&set](const DatasetOptions& o) { return open_tables(o, set, ratings_options(set.positive, labelled(o))); },
           fixed),
-      entry("csv", "columns of CSV tables: --files, --inputs, --ids, --label", csv, named),
+      entry(
+          "csv", "columns of CSV tables: --files, --inputs, --ids, --label",
+          [&set](const DatasetOptions& o) { return open_tables(o, set, table_options(o, set)); }, named),
       entry(
           "hdf5", "arrays of HDF5 files: --files, --inputs, --ids, --label",
           [&set](const DatasetOptions& o) { return open_arrays(o, set, hdf5_arrays); }, named),
       entry(
           "arrays", "NumPy's .npy and .npz files: --inputs a.npy, --ids b.npz/name, --label",
-          [&set](const DatasetOptions& o) {
-            DatasetOptions with_files = o;  // names are paths here
-            with_files.fields.files = set.ids;
-            return open_arrays(with_files, set, numpy_arrays);
-          },
-          [&set](const DatasetOptions& o) {
-            DatasetOptions with_files = o;
-            with_files.fields.files = set.ids;
-            check_files(with_files, set, false);
-          }),
+          [&set](const DatasetOptions& o) { return open_arrays(with_arrays_as_files(o, set), set, numpy_arrays); },
+          [&set](const DatasetOptions& o) { check_files(with_arrays_as_files(o, set), set, false); }),
       entry(
           "records", "packed by `lockstep pack` of any of these: --data-dir, or --files",
-          [&set](const DatasetOptions& o) {
-            const ClickRecordNames all = name_click_records(o, set);
-            return open_arrays(all.options, all.set, record_arrays);
-          },
-          [&set](const DatasetOptions& o) {
-            check_click_options(o, set);
-            check(!o.dir.empty() || !o.fields.files.empty(), kClickEntriesSite,
-                  "--data-dir and --files are missing, expected the folder that `lockstep pack --output` wrote");
-          }),
+          [&set](const DatasetOptions& o) { return open_record_sets(o, set); },
+          [&set](const DatasetOptions& o) { check_records(o, set); }),
   };
 }
 

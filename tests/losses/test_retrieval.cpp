@@ -29,7 +29,8 @@ struct Vectors {
 
 // `more`: the items of samples 0 to 2, with ids of their own, are further candidates of all samples.
 constexpr std::size_t kMore = 3;
-const std::vector<std::int32_t> kMoreIds{7, 3, 1, 0, 0};  // an input has a number for each sample; the first three count
+const std::vector<std::int32_t> kMoreIds{7, 3, 1, 0,
+                                         0};  // an input has a number for each sample; the first three count
 
 double expected(const Vectors& v, bool with_ids, bool with_q, bool weighted, bool more) {
   double sum = 0, weights = 0;
