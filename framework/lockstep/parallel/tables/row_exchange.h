@@ -58,8 +58,7 @@ class RowExchange {
   void deal_out(const RowSet<T>& set, std::size_t group, std::size_t table, Operand& own);
   void deal_out_block(const RowSet<T>& set, std::size_t group, std::size_t table, Operand& own);
   void unpack(int rank);
-  void add(Operand& sum, const Operand& more, std::size_t table);
-  void finish();
+  void add(Operand& sum, const Operand& more, std::size_t table, bool last);
 
   comm::Communicator comm_;
   RowOwners owners_;
