@@ -52,7 +52,8 @@ class BlockWriter {
 
 // sum = a + b; all three have this many rows, and `sum` may be `a`.
 template <class T>
-void add_blocks(const std::int64_t* a, const std::int64_t* b, std::int64_t rows, std::int64_t width, std::int64_t* sum) {
+void add_blocks(const std::int64_t* a, const std::int64_t* b, std::int64_t rows, std::int64_t width,
+                std::int64_t* sum) {
   for (std::size_t i = 0; i < bit_words(rows); ++i) sum[i] = a[i] | b[i];
   const T* const left = block_rows<T>(a, rows);
   const T* const right = block_rows<T>(b, rows);
@@ -60,7 +61,8 @@ void add_blocks(const std::int64_t* a, const std::int64_t* b, std::int64_t rows,
   for (std::int64_t i = 0; i < rows * width; ++i) to[i] = left[i] + right[i];
 }
 
-// Writes the sum of two blocks of `owner`, of the rows that have gradients and with their numbers in the table, to `out`.
+// Writes the sum of two blocks of `owner`, of the rows that have gradients and with their numbers in the table, to
+// `out`.
 template <class T>
 void take_sum(const std::int64_t* a, const std::int64_t* b, const RowDeal& deal, int owner, std::int64_t width,
               RowSet<T>& out) {

@@ -1,7 +1,7 @@
 // The distribution of a table's rows over owners, each of which updates its rows. By hash, rows belong to classes, by
-// their number modulo kClasses, and classes are dealt to the owners in turn: numbers that are used often, which lie side
-// by side where a vocabulary is sorted, are spread over the owners. By range, each owner has one part of the table. A
-// value; any thread.
+// their number modulo kClasses, and classes are dealt to the owners in turn: numbers that are used often, which lie
+// side by side where a vocabulary is sorted, are spread over the owners. By range, each owner has one part of the
+// table. A value; any thread.
 #pragma once
 
 #include <algorithm>

@@ -60,7 +60,8 @@ void TableStore<T>::fill(const Stored& stored) const {
   const std::int64_t rows = stored.deal.rows_of(owners_.me);
   parallel_for(rows, stored.table().width * kDrawWork, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> scratch(static_cast<std::size_t>(stored.table().width));
-    for (std::int64_t i = begin; i < end; ++i) write_first(stored, stored.deal.row(owners_.me, i), scratch, owners_.sharded);
+    for (std::int64_t i = begin; i < end; ++i)
+      write_first(stored, stored.deal.row(owners_.me, i), scratch, owners_.sharded);
   });
 }
 

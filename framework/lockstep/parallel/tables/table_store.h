@@ -24,7 +24,7 @@ class TableStore {
     NamedTable named;
     optim::RowRuleOptions rule;
     std::vector<optim::RowState> states;
-    RowDeal deal;  // over the ranks of this rank's group
+    RowDeal deal;                 // over the ranks of this rank's group
     std::vector<T*> memory = {};  // of the values, then of each state
 
     const Table& table() const { return *named.table; }
