@@ -38,10 +38,10 @@ Ids random_ids(const BenchOptions& o, std::int64_t samples, RandomStream& random
   for (auto& of_table : ids) {
     for (std::int64_t i = 0; i < samples * o.per_sample; ++i) {
       const double u = random.uniform(), most = static_cast<double>(o.rows);
-      const double at = o.exponent == 0   ? u * most
-                        : o.exponent == 1 ? std::exp(u * std::log(most + 1)) - 1
-                                          : std::pow(1 + u * (std::pow(most + 1, 1 - o.exponent) - 1),
-                                                     1 / (1 - o.exponent)) - 1;
+      const double at = o.exponent == 0 ? u * most
+                        : o.exponent == 1
+                            ? std::exp(u * std::log(most + 1)) - 1
+                            : std::pow(1 + u * (std::pow(most + 1, 1 - o.exponent) - 1), 1 / (1 - o.exponent)) - 1;
       of_table.push_back(std::min(static_cast<std::int64_t>(at), o.rows - 1));
     }
   }
@@ -50,7 +50,8 @@ Ids random_ids(const BenchOptions& o, std::int64_t samples, RandomStream& random
 
 class Bench {
  public:
-  Bench(const BenchOptions& o, const comm::Communicator& comm) : options_(o), comm_(comm), memory_(comm, domains(), true) {
+  Bench(const BenchOptions& o, const comm::Communicator& comm)
+      : options_(o), comm_(comm), memory_(comm, domains(), true) {
     const std::map<std::string, optim::RowRule> rules{{"sgd", optim::RowRule::Sgd},
                                                       {"adagrad", optim::RowRule::Adagrad},
                                                       {"rowwise-adagrad", optim::RowRule::AdagradRowwise},

@@ -103,9 +103,14 @@ TEST(RowSets, AddUpAsRowsAndAsBlocks) {
           }
           writer.finish();
         }
-        add_blocks<double>(blocks[0].data(), blocks[1].data(), rows, kWidth, blocks[0].data());
-        take_block(blocks[0].data(), deal, owner, kWidth, scratch);
+        take_sum(blocks[0].data(), blocks[1].data(), deal, owner, kWidth, scratch);
         found.merge(rows_of(scratch.view(), kWidth));
+        add_blocks<double>(blocks[0].data(), blocks[1].data(), rows, kWidth, blocks[0].data());
+        AllToAll::Words none(block_words<double>(rows, kWidth));
+        BlockWriter<double>(none.data(), rows, kWidth).finish();
+        RowSet<double> again;
+        take_sum(blocks[0].data(), none.data(), deal, owner, kWidth, again);
+        EXPECT_EQ(rows_of(again.view(), kWidth), rows_of(scratch.view(), kWidth));
       }
       EXPECT_EQ(owned, kRows);
       EXPECT_EQ(found, expected);
@@ -124,7 +129,7 @@ TEST(RowSets, OfMinusZeroStayAsTheyAreInABlock) {
   none.finish();
   RowSet<float> sum;
   add_blocks<float>(a.data(), b.data(), 3, 2, a.data());
-  take_block(a.data(), RowDeal(1, RowPlacement::Range, 3), 0, 2, sum);
+  take_sum(a.data(), b.data(), RowDeal(1, RowPlacement::Range, 3), 0, 2, sum);
   ASSERT_EQ(sum.ids.size(), 1U);
   EXPECT_TRUE(std::signbit(sum.rows[0]));
 }

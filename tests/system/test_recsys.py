@@ -38,7 +38,7 @@ class Recsys(support.SystemTest):
                     result = self.succeed(ranks(count, self.command(f"{name}{count}", *more)))
                 self.assertEqual(self.tensors(f"{name}1"), self.tensors(f"{name}3"))
                 self.assertEqual(self.evaluations(f"{name}1"), self.evaluations(f"{name}3"))
-                self.succeed(ranks(3, self.command(f"{name}-sharded", "--shard-tables", *more)))
+                self.succeed(ranks(3, self.command(f"{name}-sharded", "--shard-tables", "--table-placement", "range", "--hot-rows", 9, *more)))
                 self.assertEqual(self.tensors(f"{name}-sharded"), self.tensors(f"{name}1"))
                 self.assertIn("the best AUC of these 100 evaluation samples is 0.", result.output)
                 self.succeed(ranks(2, self.command(f"{name}-parts", "--max-steps", 7, "--checkpoint-every-steps", 1, *more)))

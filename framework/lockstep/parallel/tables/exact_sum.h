@@ -1,6 +1,6 @@
 // An exact sum of numbers that are not negative, in f64: it is rounded once, at the end. So it depends neither on the
-// order of the numbers nor on the ranks that add them: the words of several sums add up, one by one, to those of the sum
-// of all (Kulisch, "Computer arithmetic and validity" (2013), chapter 8). One thread.
+// order of the numbers nor on the ranks that add them: the words of several sums add up, one by one, to those of the
+// sum of all (Kulisch, "Computer arithmetic and validity" (2013), chapter 8). One thread.
 #pragma once
 
 #include <array>

@@ -52,7 +52,8 @@ class BlockWriter {
 
 // sum = a + b; all three have this many rows, and `sum` may be `a`.
 template <class T>
-void add_blocks(const std::int64_t* a, const std::int64_t* b, std::int64_t rows, std::int64_t width, std::int64_t* sum) {
+void add_blocks(const std::int64_t* a, const std::int64_t* b, std::int64_t rows, std::int64_t width,
+                std::int64_t* sum) {
   for (std::size_t i = 0; i < bit_words(rows); ++i) sum[i] = a[i] | b[i];
   const T* const left = block_rows<T>(a, rows);
   const T* const right = block_rows<T>(b, rows);
@@ -60,19 +61,23 @@ void add_blocks(const std::int64_t* a, const std::int64_t* b, std::int64_t rows,
   for (std::int64_t i = 0; i < rows * width; ++i) to[i] = left[i] + right[i];
 }
 
-// Writes the rows of a block of `owner` that have gradients, with their numbers in the table, to `out`.
+// Writes the sum of two blocks of `owner`, of the rows that have gradients and with their numbers in the table, to
+// `out`.
 template <class T>
-void take_block(const std::int64_t* block, const RowDeal& deal, int owner, std::int64_t width, RowSet<T>& out) {
+void take_sum(const std::int64_t* a, const std::int64_t* b, const RowDeal& deal, int owner, std::int64_t width,
+              RowSet<T>& out) {
   const std::int64_t rows = deal.rows_of(owner);
   out.resize(static_cast<std::size_t>(rows), width);
-  const T* const from = block_rows<T>(block, rows);
-  std::size_t count = 0;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    if ((block[i / 64] >> (i % 64) & 1) == 0) continue;
-    out.ids[count] = deal.row(owner, i);
-    copy_row(from + i * width, out.rows.data() + static_cast<std::int64_t>(count++) * width, width);
-  }
-  out.resize(count, width);
+  const T *left = block_rows<T>(a, rows), *right = block_rows<T>(b, rows);
+  T* to = out.rows.data();
+  std::int64_t* id = out.ids.data();
+  deal.each_row(owner, [&](std::int64_t i, std::int64_t row) {
+    if (((a[i / 64] | b[i / 64]) >> (i % 64) & 1) == 0) return;
+    *id++ = row;
+    for (std::int64_t c = 0; c < width; ++c) to[c] = left[i * width + c] + right[i * width + c];
+    to += width;
+  });
+  out.resize(static_cast<std::size_t>(id - out.ids.data()), width);
 }
 
 }  // namespace lockstep::parallel

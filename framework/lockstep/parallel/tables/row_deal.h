@@ -1,7 +1,7 @@
 // The distribution of a table's rows over owners, each of which updates its rows. By hash, rows belong to classes, by
-// their number modulo kClasses, and classes are dealt to the owners in turn: numbers that are used often, which lie side
-// by side where a vocabulary is sorted, are spread over the owners. By range, each owner has one part of the table. A
-// value; any thread.
+// their number modulo kClasses, and classes are dealt to the owners in turn: numbers that are used often, which lie
+// side by side where a vocabulary is sorted, are spread over the owners. By range, each owner has one part of the
+// table. A value; any thread.
 #pragma once
 
 #include <algorithm>
@@ -43,6 +43,20 @@ class RowDeal {
     return end / kClasses * classes_of(owner) + (rest > owner ? (rest - owner + owners_ - 1) / owners_ : 0);
   }
   std::int64_t rows_of(int owner) const { return rows_below(owner, rows_); }
+  // Calls visit(local number, number in the table) for each row of the owner, in order.
+  template <class Visit>
+  void each_row(int owner, const Visit& visit) const {
+    const std::int64_t count = rows_of(owner);
+    std::int64_t local = 0;
+    if (!classes_) {
+      for (; local < count; ++local) visit(local, owner * part_ + local);
+      return;
+    }
+    for (std::int64_t first = owner; local < count; first += kClasses) {
+      for (std::int64_t row = first; row < first + kClasses - owner && local < count; row += owners_)
+        visit(local++, row);
+    }
+  }
 
  private:
   // By class: its owner, and its number among the classes of the owner.

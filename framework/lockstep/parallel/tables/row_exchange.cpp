@@ -113,10 +113,11 @@ bool RowExchange<T>::advance() {
     if (rank != comm_.rank()) unpack(rank);
   }
   for (const TreeMerge& merge : merges_) {
+    const auto into = static_cast<std::size_t>(merge.into), from = static_cast<std::size_t>(merge.from);
     for (std::size_t t = 0; t < sizes_.size(); ++t)
-      add(operands_[static_cast<std::size_t>(merge.into)][t], operands_[static_cast<std::size_t>(merge.from)][t], t);
+      add(operands_[into][t], operands_[from][t], t, &merge == &merges_.back());
   }
-  finish();
+  for (std::size_t t = 0; t < sizes_.size(); ++t) sums_[t] = operands_[0][t].rows;
   phase_ = Phase::Done;
   return true;
 }
@@ -138,9 +139,12 @@ void RowExchange<T>::unpack(int rank) {
 }
 
 template <class T>
-void RowExchange<T>::add(Operand& sum, const Operand& more, std::size_t table) {
+void RowExchange<T>::add(Operand& sum, const Operand& more, std::size_t table, bool last) {
   const std::int64_t width = sizes_[table].width;
-  if (blocks_[table]) {
+  if (blocks_[table] && last) {
+    take_sum(sum.block, more.block, my_deal(table), owners_.me, width, sum.own_rows);
+    sum.rows = sum.own_rows.view();
+  } else if (blocks_[table]) {
     const std::int64_t rows = my_deal(table).rows_of(owners_.me);
     sum.own_block.resize(block_words<T>(rows, width));
     add_blocks<T>(sum.block, more.block, rows, width, sum.own_block.data());
@@ -151,18 +155,6 @@ void RowExchange<T>::add(Operand& sum, const Operand& more, std::size_t table) {
     merge_rows(sum.rows, more.rows, width, scratch_.rows);
     std::swap(sum.own_rows, scratch_.rows);
     sum.rows = sum.own_rows.view();
-  }
-}
-
-template <class T>
-void RowExchange<T>::finish() {
-  for (std::size_t t = 0; t < sizes_.size(); ++t) {
-    Operand& sum = operands_[0][t];
-    if (blocks_[t]) {
-      take_block(sum.block, my_deal(t), owners_.me, sizes_[t].width, sum.own_rows);
-      sum.rows = sum.own_rows.view();
-    }
-    sums_[t] = sum.rows;
   }
 }
 

@@ -52,14 +52,11 @@ class RowExchange {
     std::vector<Cursor> cursors;
   };
   std::size_t first_of(int rank) const { return first_operand_[static_cast<std::size_t>(rank)]; }
-  const RowDeal& my_deal(std::size_t table) const {
-    return deals_[static_cast<std::size_t>(owners_.my_group)][table];
-  }
+  const RowDeal& my_deal(std::size_t table) const { return deals_[static_cast<std::size_t>(owners_.my_group)][table]; }
   void deal_out(const RowSet<T>& set, std::size_t group, std::size_t table, Operand& own);
   void deal_out_block(const RowSet<T>& set, std::size_t group, std::size_t table, Operand& own);
   void unpack(int rank);
-  void add(Operand& sum, const Operand& more, std::size_t table);
-  void finish();
+  void add(Operand& sum, const Operand& more, std::size_t table, bool last);
 
   comm::Communicator comm_;
   RowOwners owners_;

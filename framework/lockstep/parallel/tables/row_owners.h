@@ -15,15 +15,12 @@ struct RowOwners {
   int rank = 0;
   bool sharded = false;
   RowPlacement placement = RowPlacement::Hash;  // within each group
-  std::vector<std::vector<int>> groups;  // ranks, ascending
-  int my_group = 0, me = 0;              // this rank's group, and its number there
+  std::vector<std::vector<int>> groups;         // ranks, ascending
+  int my_group = 0, me = 0;                     // this rank's group, and its number there
 
   static RowOwners of_shards(int rank, int size, RowPlacement placement) {
-    RowOwners owners{.rank = rank,
-                     .sharded = true,
-                     .placement = placement,
-                     .groups = std::vector<std::vector<int>>(1),
-                     .me = rank};
+    RowOwners owners{
+        .rank = rank, .sharded = true, .placement = placement, .groups = std::vector<std::vector<int>>(1), .me = rank};
     for (int r = 0; r < size; ++r) owners.groups[0].push_back(r);
     return owners;
   }

@@ -1,6 +1,5 @@
 #include "lockstep/parallel/tables/row_service.h"
 
-
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 #include "lockstep/parallel/tables/row_words.h"

@@ -20,7 +20,7 @@ class RowService {
   // ranks may wait for what it drives. Collective; `comm` is duplicated.
   RowService(const comm::Communicator& comm, const TableStore<T>& store, const std::function<void()>& waiting);
 
-  void begin() { open_ = true; }  // the passes of a step or an evaluation begin, on all ranks
+  void begin() { open_ = true; }    // the passes of a step or an evaluation begin, on all ranks
   void cancel() { open_ = false; }  // in place of end() where no rank has called lookup() since begin()
   // Writes rows of table `table` to `values`. Throws Error outside of begin() and end().
   void lookup(std::size_t table, std::span<const std::int64_t> rows, T* values);

@@ -55,8 +55,8 @@ inline void copy_row(const T* from, T* to, std::int64_t width) {
 // Sorts numbers in [0, end) by counting, digit by digit. The object keeps its memory.
 class IdSort {
  public:
-  // Distinct numbers in rising order; the uses of ids[i] are at positions[starts[i]] to positions[starts[i + 1] - 1], in
-  // rising order.
+  // Distinct numbers in rising order; the uses of ids[i] are at positions[starts[i]] to positions[starts[i + 1] - 1],
+  // in rising order.
   struct Groups {
     std::span<const std::int64_t> ids;
     std::span<const std::uint32_t> starts, positions;

@@ -1,5 +1,6 @@
 // The sum of the squares of all row gradients, over all tables and ranks: those of a row in f64, and the exact sum of
-// these, so that the bits depend neither on the number of ranks nor on where rows lie. One thread. T is float or double.
+// these, so that the bits depend neither on the number of ranks nor on where rows lie. One thread. T is float or
+// double.
 #pragma once
 
 #include <memory>

@@ -211,7 +211,7 @@ template <class T>
 template <class Locate>
 void TypedTableEngine<T>::update_table(std::size_t t, const RowView<T>& sums, const UpdateStep& step,
                                        const Locate& locate) {
-  constexpr std::int64_t kAhead = 8;  // rows whose memory is asked for early, as it is in no cache
+  constexpr std::int64_t kAhead = 16;  // rows whose memory is asked for early, as it is in no cache
   const auto& stored = store_[t];
   const optim::RowUpdate<T> rule(
       stored.rule, {.learning_rate = step.learning_rate, .gradient_scale = step.gradient_scale, .count = step.count});

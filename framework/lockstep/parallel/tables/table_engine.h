@@ -1,7 +1,7 @@
 // The sparse tables of a training: lookups and gradients of a plan's nodes, the exchange of the gradients' rows, and
-// the update of the rows that a step has used. A composition of TableStore, TableLookups and RowReduction. It binds itself
-// to the tables. All ranks make the same calls, except for lookups and gradients; one thread. Functions throw Error
-// where MPI or a rank fails.
+// the update of the rows that a step has used. A composition of TableStore, TableLookups and RowReduction. It binds
+// itself to the tables. All ranks make the same calls, except for lookups and gradients; one thread. Functions throw
+// Error where MPI or a rank fails.
 #pragma once
 
 #include <functional>
@@ -55,10 +55,10 @@ class TableEngine : public TableAccess, public FurtherGradients {
 
   // --- a step: begin_step(); for each shard begin_shard(), any number of passes, end_shard(); and at last end_passes()
   virtual void begin_step() = 0;
-  // Of sharded tables, for lookups whose ids are known before the passes of a step: announce() starts to send the ids of
-  // a step, as early as in the step before; begin_lookups() follows begin_step() with the lookups of the present step,
-  // which reads the rows of those that were announced last. `more`: this rank also makes other lookups. All ranks make
-  // the same calls; a step may have none of them.
+  // Of sharded tables, for lookups whose ids are known before the passes of a step: announce() starts to send the ids
+  // of a step, as early as in the step before; begin_lookups() follows begin_step() with the lookups of the present
+  // step, which reads the rows of those that were announced last. `more`: this rank also makes other lookups. All ranks
+  // make the same calls; a step may have none of them.
   virtual bool is_sharded() const = 0;
   virtual void announce(std::span<const TableUse> uses) = 0;
   virtual void begin_lookups(std::span<const TableUse> uses, bool more) = 0;

@@ -8,8 +8,9 @@
 
 namespace lockstep::parallel {
 
-// The form in which the row gradients of a table travel; it changes no bit. Rows: by number and row. Blocks: all rows of
-// the table, with a bit for each that has a gradient. Auto: blocks of the tables of which the first step uses most rows.
+// The form in which the row gradients of a table travel; it changes no bit. Rows: by number and row. Blocks: all rows
+// of the table, with a bit for each that has a gradient. Auto: blocks of the tables of which the first step uses most
+// rows.
 enum class TableExchange : std::uint8_t { Auto, Rows, Blocks };
 
 struct TableOptions {

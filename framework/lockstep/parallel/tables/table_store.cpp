@@ -18,25 +18,41 @@ TableStore<T>::TableStore(NodeMemory& memory, RowOwners owners, const std::vecto
     : seed_(seed), owners_(std::move(owners)) {
   for (const NamedTable& named : tables) {
     const optim::RowRuleOptions& rule = rules.of(named.name);
-    tables_.push_back({.named = named, .rule = rule, .states = optim::row_states(rule), .deal = owners_.deal(owners_.my_group, named.table->rows)});
+    tables_.push_back({.named = named,
+                       .rule = rule,
+                       .states = optim::row_states(rule),
+                       .deal = owners_.deal(owners_.my_group, named.table->rows)});
   }
-  for (Stored& stored : tables_) {
-    allocate(memory, stored);
-    fill(stored);
-  }
+  allocate(memory);
+  for (const Stored& stored : tables_) fill(stored);
   memory.fence();  // each rank has written its own rows
 }
 
 template <class T>
-void TableStore<T>::allocate(NodeMemory& memory, Stored& stored) {
+std::size_t TableStore<T>::part_bytes(const Stored& stored, int part) const {
   const std::int64_t rows = owners_.sharded ? stored.deal.rows_of(owners_.me) : stored.table().rows;
-  for (int part = -1; part < static_cast<int>(stored.states.size()); ++part) {
-    const std::size_t bytes = static_cast<std::size_t>(rows * stored.width(part)) * sizeof(T);
+  return static_cast<std::size_t>(rows * stored.width(part)) * sizeof(T);
+}
+
+template <class T>
+void TableStore<T>::allocate(NodeMemory& memory) {
+  const auto each_part = [&](const auto& visit) {
+    for (Stored& stored : tables_) {
+      for (int part = -1; part < static_cast<int>(stored.states.size()); ++part)
+        visit(stored, part_bytes(stored, part));
+    }
+  };
+  std::size_t own = 0;
+  each_part([&](const Stored&, std::size_t bytes) {
     bytes_ += bytes;
-    if (owners_.sharded) stored.own.push_back(allocate_aligned(bytes));
-    stored.memory.push_back(
-        reinterpret_cast<T*>(owners_.sharded ? stored.own.back().get() : memory.common(bytes).data()));
-  }
+    own += whole_lines(bytes);
+  });
+  if (owners_.sharded) own_ = ZeroPages(own);
+  std::byte* next = own_.data();
+  each_part([&](Stored& stored, std::size_t bytes) {
+    stored.memory.push_back(reinterpret_cast<T*>(owners_.sharded ? next : memory.common(bytes).data()));
+    if (owners_.sharded) next += whole_lines(bytes);
+  });
 }
 
 template <class T>
@@ -44,18 +60,19 @@ void TableStore<T>::fill(const Stored& stored) const {
   const std::int64_t rows = stored.deal.rows_of(owners_.me);
   parallel_for(rows, stored.table().width * kDrawWork, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> scratch(static_cast<std::size_t>(stored.table().width));
-    for (std::int64_t i = begin; i < end; ++i) write_first(stored, stored.deal.row(owners_.me, i), scratch, true);
+    for (std::int64_t i = begin; i < end; ++i)
+      write_first(stored, stored.deal.row(owners_.me, i), scratch, owners_.sharded);
   });
 }
 
 template <class T>
 void TableStore<T>::write_first(const Stored& stored, std::int64_t number, std::span<double> scratch,
-                                bool fresh) const {
+                                bool is_zero) const {
   initial_row(stored.table(), stored.named.name, seed_, number, scratch);
   std::ranges::transform(scratch, row(stored, number), [](double v) { return static_cast<T>(v); });
   for (int part = 0; part < static_cast<int>(stored.states.size()); ++part) {
     const double initial = stored.states[static_cast<std::size_t>(part)].initial;
-    if (!fresh || initial != 0) std::fill_n(row(stored, number, part), stored.width(part), static_cast<T>(initial));
+    if (!is_zero || initial != 0) std::fill_n(row(stored, number, part), stored.width(part), static_cast<T>(initial));
   }
 }
 

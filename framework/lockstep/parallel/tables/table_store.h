@@ -13,6 +13,7 @@
 #include "lockstep/optim/row_rule.h"
 #include "lockstep/parallel/exchange/node_memory.h"
 #include "lockstep/parallel/tables/row_owners.h"
+#include "lockstep/parallel/tables/zero_pages.h"
 
 namespace lockstep::parallel {
 
@@ -23,9 +24,8 @@ class TableStore {
     NamedTable named;
     optim::RowRuleOptions rule;
     std::vector<optim::RowState> states;
-    RowDeal deal;  // over the ranks of this rank's group
+    RowDeal deal;                 // over the ranks of this rank's group
     std::vector<T*> memory = {};  // of the values, then of each state
-    std::vector<AlignedBuffer> own = {};
 
     const Table& table() const { return *named.table; }
     // Elements of one row; part -1 is the values, others are states.
@@ -54,14 +54,16 @@ class TableStore {
   std::size_t bytes() const { return bytes_; }  // that this rank allocated or sees: values and states
 
  private:
-  void allocate(NodeMemory& memory, Stored& stored);
+  std::size_t part_bytes(const Stored& stored, int part) const;
+  void allocate(NodeMemory& memory);
   void fill(const Stored& stored) const;
-  // `fresh`: the memory is 0, and states that begin at 0 are not touched: their pages take no memory yet.
-  void write_first(const Stored& stored, std::int64_t row, std::span<double> scratch, bool fresh) const;
+  // `is_zero`: the memory is 0, and states that begin at 0 are not touched: their pages take no memory yet.
+  void write_first(const Stored& stored, std::int64_t row, std::span<double> scratch, bool is_zero) const;
 
   std::uint64_t seed_;
   RowOwners owners_;
   std::vector<Stored> tables_;
+  ZeroPages own_;  // of sharded tables
   std::size_t bytes_ = 0;
 };
 

@@ -21,7 +21,8 @@ const std::byte* rows_of(const data::Batch& batch, const data::Field& field, Ran
   const auto name = std::ranges::find(batch.names, field.name);
   if (name == batch.names.end()) return nullptr;
   const Tensor& tensor = batch.fields[static_cast<std::size_t>(name - batch.names.begin())];
-  if (tensor.dtype() != field.dtype || !tensor.shape().has_tail(field.shape) || rows.begin < 0 || tensor.shape()[0] < rows.end)
+  if (tensor.dtype() != field.dtype || !tensor.shape().has_tail(field.shape) || rows.begin < 0 ||
+      tensor.shape()[0] < rows.end)
     return nullptr;
   return tensor.raw() + static_cast<std::size_t>(rows.begin) * field.bytes();
 }

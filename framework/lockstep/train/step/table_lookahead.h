@@ -1,6 +1,6 @@
-// Tells the tables of a model, if they are sharded, the ids that a step will look up, before its passes: those of fields
-// of the batch. They travel in the step before if the next batch is known by then. One thread; all ranks make the same
-// calls.
+// Tells the tables of a model, if they are sharded, the ids that a step will look up, before its passes: those of
+// fields of the batch. They travel in the step before if the next batch is known by then. One thread; all ranks make
+// the same calls.
 #pragma once
 
 #include <array>
