@@ -37,13 +37,13 @@ Checkpoints::Checkpoints(const comm::Communicator& comm, Heartbeat& heartbeat, T
     : comm_(comm), heartbeat_(heartbeat), trainer_(trainer), files_(files), settings_(std::move(settings)) {}
 
 void Checkpoints::start_writer() {
-  snapshot_ = trainer_.make_snapshot();
+  copy_.state = trainer_.make_snapshot();
   writer_ = std::make_unique<checkpoint::BackgroundWriter>(checkpoint::BackgroundWriterOptions{
       .folder = [this] { return files_.folder().folder()->make("checkpoints"); },
       .keep = settings_.keep,
       .report =
           [this](const checkpoint::Written& w) {
-            tables_.free();  // the computing thread waits for the writer before it makes the next copy
+            copy_.tables.free();  // the computing thread waits for the writer before it makes the next copy
             files_.log().to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
           }});
 }
@@ -81,9 +81,13 @@ void Checkpoints::write(std::int64_t step, TableSave::Rows rows, const std::stri
   if (evaluation && evaluation->step == step) score = score_of(*evaluation, settings_.keep.best);
   std::string note = checkpoint::note_of(files_.run(), score, settings_.keep);
   if (rows == TableSave::Rows::Changed) note = checkpoint::note_with_base(note, base_.begin_increment());
-  snapshot_->add(tables_.tensors());
-  if (spool_) snapshot_->add(spool_->tensors());
-  writer_->write({.tensors = snapshot_->tensors(), .metadata = metadata, .note = std::move(note), .step = step});
+  writer_->write({.tensors = copy_.tensors(), .metadata = metadata, .note = std::move(note), .step = step});
+}
+
+io::TensorSource Checkpoints::Copy::tensors() {
+  state->add(tables.tensors());
+  if (samples) state->add(samples->tensors());
+  return state->tensors();
 }
 
 // Decides, on all ranks alike, which rows of sparse tables the checkpoint has; `bytes` becomes their size.
@@ -120,17 +124,17 @@ bool Checkpoints::copy_state(std::int64_t step, TableSave::Rows rows, std::size_
   std::string error;
   if (comm_.is_root()) {
     const auto in = to_file ? folder(error) : std::nullopt;
-    tables_.begin(in ? &*in : nullptr);
+    copy_.tables.begin(in ? &*in : nullptr);
   }
   const bool takes = error.empty();
-  trainer_.snapshot(snapshot_.get(), {.rows = rows, .take = [&](io::NamedTensor tensor) {
-                                        if (takes) tables_.take(std::move(tensor));
-                                        heartbeat_.beat();
-                                      }});
+  trainer_.snapshot(copy_.state.get(), {.rows = rows, .take = [&](io::NamedTensor tensor) {
+                                          if (takes) copy_.tables.take(std::move(tensor));
+                                          heartbeat_.beat();
+                                        }});
   if (table_bytes == 0) return true;
   if (comm_.is_root() && takes) {
-    tables_.end();
-    error = tables_.error();
+    copy_.tables.end();
+    error = copy_.tables.error();
   }
   const std::chrono::duration<double> stood = std::chrono::steady_clock::now() - before;
   if (comm_.is_root() && to_file)
@@ -139,7 +143,7 @@ bool Checkpoints::copy_state(std::int64_t step, TableSave::Rows rows, std::size_
         "file",
         step, stood.count(), (table_bytes + (1 << 20) - 1) >> 20);
   if (is_copied(step, error)) return true;
-  tables_.free();
+  copy_.tables.free();
   return false;
 }
 
@@ -158,17 +162,17 @@ bool Checkpoints::is_copied(std::int64_t step, const std::string& error_of_root)
 bool Checkpoints::spool_stream(std::int64_t step) {
   failure_.clear();
   if (stream_ == nullptr) return true;
-  spool_.reset();
+  copy_.samples.reset();
   std::string error;
   const std::optional<io::Folder> in = comm_.is_root() ? folder(error) : std::nullopt;
   error = comm_.broadcast_string(error);
   if (error.empty()) {
     Spooled spooled = stream_->spool(heartbeat_, in ? &*in : nullptr);
-    spool_ = std::move(spooled.spool);
+    copy_.samples = std::move(spooled.spool);
     error = spooled.error;
   }
   if (is_copied(step, error)) return true;
-  spool_.reset();
+  copy_.samples.reset();
   return false;
 }
 

@@ -56,6 +56,14 @@ class Checkpoints {
   void outdate() { outdated_ = true; }  // the record has changed without a step, so it must be saved
 
  private:
+  // The parts of a step's state, as the last save() found them.
+  struct Copy {
+    std::unique_ptr<checkpoint::StateSnapshot> state;
+    TableCopy tables;
+    std::unique_ptr<io::TensorSpool> samples;  // past samples of all ranks; null: there is no stream
+    io::TensorSource tensors();                // of all parts
+  };
+
   void wait_for_writer();
   std::optional<io::Folder> folder(std::string& error);
   TableSave::Rows choose_rows(std::int64_t step, std::size_t& bytes);
@@ -75,11 +83,9 @@ class Checkpoints {
   // On all ranks: the reason for which tables or past samples of the last checkpoint could not be copied; empty: they
   // could.
   std::string failure_;
-  // On rank 0. The writer reads the snapshot and is therefore destroyed first.
-  std::unique_ptr<checkpoint::StateSnapshot> snapshot_;
-  TableCopy tables_;
+  // On rank 0. The writer reads the copy and is therefore destroyed first.
+  Copy copy_;
   IncrementBase base_;
-  std::unique_ptr<io::TensorSpool> spool_;  // past samples of all ranks, which the writer reads too
   std::unique_ptr<checkpoint::BackgroundWriter> writer_;
 };
 
