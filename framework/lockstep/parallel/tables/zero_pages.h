@@ -13,7 +13,7 @@ namespace lockstep::parallel {
 
 class ZeroPages {
  public:
-  ZeroPages() = default;
+  ZeroPages() : memory_(nullptr, Unmap{0}) {}
   // Throws Error where the system has no address space for them.
   explicit ZeroPages(std::size_t bytes) : memory_(nullptr, Unmap{bytes}) {
     if (bytes == 0) return;
@@ -26,7 +26,7 @@ class ZeroPages {
 
  private:
   struct Unmap {
-    std::size_t bytes = 0;
+    std::size_t bytes;
     void operator()(std::byte* memory) const { munmap(memory, bytes); }
   };
   std::unique_ptr<std::byte, Unmap> memory_;
