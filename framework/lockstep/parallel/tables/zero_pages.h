@@ -12,13 +12,8 @@
 namespace lockstep::parallel {
 
 class ZeroPages {
-  struct Unmap {
-    std::size_t bytes;
-    void operator()(std::byte* memory) const { munmap(memory, bytes); }
-  };
-
  public:
-  ZeroPages() : ZeroPages(0) {}
+  ZeroPages() : memory_(nullptr, Unmap{0}) {}
   // Throws Error where the system has no address space for them.
   explicit ZeroPages(std::size_t bytes) : memory_(nullptr, Unmap{bytes}) {
     if (bytes == 0) return;
@@ -30,6 +25,10 @@ class ZeroPages {
   std::byte* data() const { return memory_.get(); }
 
  private:
+  struct Unmap {
+    std::size_t bytes;
+    void operator()(std::byte* memory) const { munmap(memory, bytes); }
+  };
   std::unique_ptr<std::byte, Unmap> memory_;
 };
 
