@@ -177,7 +177,8 @@ void RowsAhead<T>::locate() {
     words.push_back(nullptr);
     if (r == to_owners_.rank()) continue;
     words.back() = answers_.incoming(r).data();
-    here_.asks_more = here_.asks_more || *words.back()++ != 0;
+    const bool asks = *words.back()++ != 0;
+    here_.asks_more = here_.asks_more || asks;
   }
   std::vector<std::size_t>& counts = scratch_.counts;
   counts.resize(size);
