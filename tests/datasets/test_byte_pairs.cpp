@@ -1,8 +1,12 @@
 // Byte pairs: the pieces into which text is cut, what is joined, and vocabularies that are damaged.
 #include "data/datasets/byte_pairs.h"
 
+#include <fstream>
+#include <iterator>
+
 #include "data/datasets/text_pieces.h"
 #include "tests/data/support.h"
+#include "tests/datasets/python.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -38,6 +42,22 @@ TEST(TextPieces, KnowLettersAndNumbers) {
     EXPECT_FALSE(is_letter(c)) << c;
   for (const std::uint32_t c : {0x30u, 0x39u, 0xB2u, 0x660u, 0x2160u, 0x3007u}) EXPECT_TRUE(is_number(c)) << c;
   for (const std::uint32_t c : {0x2Fu, 0x3Au, 0x41u, 0x4E00u}) EXPECT_FALSE(is_number(c)) << c;
+}
+
+TEST(TextPieces, KnowTheLettersAndNumbersOfUnicode14) {
+  const std::string python = find_python("unicodedata");
+  const TempDir folder;
+  const char* categories =
+      "import unicodedata as u, sys\n"
+      "if u.unidata_version != '14.0.0': sys.exit(77)\n"
+      "open('categories', 'w').write(''.join(u.category(chr(c))[0] for c in range(0x110000)))\n";
+  if (python.empty() || run_python(python, folder.path(), categories) != 0)
+    GTEST_SKIP() << "there is no python3 here with the tables of Unicode 14";
+  std::ifstream file(folder / "categories");
+  const std::string all{std::istreambuf_iterator<char>(file), {}};
+  ASSERT_EQ(all.size(), 0x110000U);
+  for (std::uint32_t c = 0; c < all.size(); ++c)
+    ASSERT_TRUE(is_letter(c) == (all[c] == 'L') && is_number(c) == (all[c] == 'N')) << c;
 }
 
 // The characters with which GPT-2's files write a byte.
