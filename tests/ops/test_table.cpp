@@ -133,6 +133,7 @@ const std::set<std::string> kExempt{
     "gru_gradient",
     "attention_gradient",
     "vocabulary_cross_entropy_gradient",
+    "pair_products_gradient",
     "softmax_gradient",        // themselves
     "channel_sum",             // the gradient of a bias
     "fill",                    // a constant
