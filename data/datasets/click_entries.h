@@ -56,7 +56,7 @@ void for_click_options(ClickSetOptions& o, const Visit& visit) {
   visit("click-fields", clicks.fields, "clicks: fields of ids");
   visit("click-ids", clicks.ids, "clicks: ids of each field");
   visit("click-latent", clicks.latent, "clicks: elements of the vectors of ids in the model that draws clicks");
-  visit("click-exponent", clicks.exponent, "clicks: the n-th most frequent id occurs as often as n^-N says");
+  visit("click-exponent", clicks.exponent, "clicks: the n-th most frequent id occurs in proportion to n^-X");
   visit("click-wide", clicks.wide, "clicks: ids are hashes of 63 bits");
   visit("click-seed", clicks.seed, "clicks: seed of the model that draws them");
 }

@@ -1,7 +1,7 @@
 // Clicks that are drawn from a stated model, so the best possible result is known; nothing is downloaded. Sample i is a
 // function of (seed, split, i) alone:
 //
-//   id of field f      the r-th most frequent of `ids` ones, with probability (r + 1)^-s / sum over r (Zipf)
+//   id of field f      the r-th most frequent of `ids` ones, r from 0, with probability (r + 1)^-s / sum over r (Zipf)
 //   dense numbers x_d  normal, mean 0 and variance 1
 //   score              bias + sum_d u_d x_d + sum_f w_f(id) + sum_{f < g} v_f(id) . v_g(id)
 //   label              1 with probability 1 / (1 + e^-score), else 0
