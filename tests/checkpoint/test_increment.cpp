@@ -125,6 +125,11 @@ TEST_F(Increments, KeepTheirBaseFromBeingPruned) {
     Checkpoint now = make(20);
     save_increment(step, base, first, {1}, now);
   }
+  fs::copy(path_for(dir_, 8), dir_ / "whole");
+  fs::resize_file(path_for(dir_, 8), 3);
+  prune(io::Folder(dir_), {.last = 2}, 10);
+  EXPECT_EQ(steps(), (std::vector<std::int64_t>{2, 4, 6, 8, 10})) << "it is not known which base step 8 needs";
+  fs::rename(dir_ / "whole", path_for(dir_, 8));
   prune(io::Folder(dir_), {.last = 2}, 10);
   EXPECT_EQ(steps(), (std::vector<std::int64_t>{4, 8, 10}));
   save_base(12, make(30));

@@ -60,7 +60,7 @@ TEST_F(TableCopies, OfChangedRowsReferToAFileThatIsThereAsItWasWritten) {
   };
   IncrementBase base;
   EXPECT_FALSE(base.find({}, folder_, 4, 2)) << "a new run";
-  base.begin_full(4);
+  base.begin_full(4, "");
   const checkpoint::Written first = save(4);
   EXPECT_FALSE(IncrementBase(base).find(first, folder_, 4, 2)) << "it would take its base's place";
   ASSERT_TRUE(base.find(first, folder_, 6, 2));
@@ -68,8 +68,11 @@ TEST_F(TableCopies, OfChangedRowsReferToAFileThatIsThereAsItWasWritten) {
   ASSERT_TRUE(base.find(save(6), folder_, 8, 2));
   EXPECT_EQ(base.begin_increment().hash, first.hash);
   EXPECT_FALSE(base.find(save(8), folder_, 10, 2)) << "two increments in a row";
-  base.begin_full(10);
+  base.begin_full(10, "");
   EXPECT_FALSE(base.find(save(8), folder_, 12, 2)) << "the file of step 10 could not be written";
+  const checkpoint::Written earlier = save(10);
+  base.begin_full(10, earlier.hash);
+  EXPECT_FALSE(base.find(earlier, folder_, 12, 2)) << "an earlier file of step 10; the second could not be written";
   const checkpoint::Base resumed{.step = 4, .hash = first.hash, .number = 1};
   base.resumed(resumed);
   EXPECT_TRUE(base.find({}, folder_, 6, 2));

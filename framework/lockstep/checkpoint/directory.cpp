@@ -47,7 +47,9 @@ std::optional<Entry> last_whole(const io::Folder& directory, std::span<const Ent
       io::FileReader head(directory, name_for(entry->step));
       if (const auto base = base_of(read_note(head))) {
         io::FileReader of_base(directory, name_for(base->step));
-        verify(of_base);
+        const io::Envelope envelope = io::read_envelope(of_base);
+        if (envelope.hash != base->hash) continue;  // another file of the base's step
+        io::verify_payload(of_base, envelope);
       }
       return *entry;
     } catch (const Error&) {
@@ -57,19 +59,27 @@ std::optional<Entry> last_whole(const io::Folder& directory, std::span<const Ent
   return std::nullopt;
 }
 
-// Takes from `old` the bases of increments that stay: those of `entries` that are not in `old`. Skips a file whose note
-// cannot be read.
+// Takes from `old` the bases of increments that stay: those of `entries` that are not in `old`. A file that stays and
+// cannot be read may need any of them: then all stay, if there are increments.
 void keep_bases(const io::Folder& directory, std::span<const Entry> entries, std::vector<Entry>& old) {
+  if (old.empty()) return;
   std::set<std::int64_t> bases;
+  bool are_increments = false, is_unread = false;
   for (const Entry& entry : entries) {
-    const bool goes = std::ranges::any_of(old, [&](const Entry& other) { return other.step == entry.step; });
-    if (old.empty() || goes || entry.step < old.front().step) continue;
+    if (entry.step < old.front().step) continue;
+    const bool stays = std::ranges::none_of(old, [&](const Entry& other) { return other.step == entry.step; });
     try {
       io::FileReader reader(directory, name_for(entry.step));
-      if (const auto base = base_of(read_note(reader))) bases.insert(base->step);
+      const auto base = base_of(read_note(reader));
+      are_increments = are_increments || base;
+      if (base && stays) bases.insert(base->step);
     } catch (const Error&) {
-      continue;
+      is_unread = is_unread || stays;
     }
+  }
+  if (are_increments && is_unread) {
+    old.clear();
+    return;
   }
   std::erase_if(old, [&](const Entry& entry) { return bases.contains(entry.step); });
 }
@@ -238,6 +248,7 @@ std::vector<Entry> prune(const io::Folder& directory, const Retention& keep, std
   if (!old.empty() && !one_is && !last_whole(directory, newest)) {
     if (const auto older = last_whole(directory, old)) keep_step(older->step);
   }
+  if (whole) keep_step(whole);
   keep_bases(directory, entries, old);
   if (!entries.empty()) fault_point("checkpoint.prune", entries.back().step);
   for (const Entry& entry : old) directory.remove(name_for(entry.step));

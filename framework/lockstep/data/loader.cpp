@@ -1,6 +1,7 @@
 #include "lockstep/data/loader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lockstep/core/error.h"
 
@@ -107,6 +108,7 @@ Loader::Produced Loader::produce(Job job) {
 }
 
 Loader::Produced Loader::take() {
+  if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
   if (peeked_) return *std::exchange(peeked_, std::nullopt);
   supply_steps();
   Produced produced = prefetch_->next().value();
@@ -115,11 +117,13 @@ Loader::Produced Loader::take() {
 }
 
 const Batch* Loader::peek() {
+  if (failed_) return nullptr;
   try {
     if (!peeked_) peeked_ = take();
     return &peeked_->batch;
-  } catch (const std::exception&) {
-    seek(position_);  // next() reads the sample again and reports it
+  } catch (...) {
+    // Not seek(): a supply would bring steps again that other ranks, which have read theirs, do not bring.
+    failed_ = std::current_exception();
     return nullptr;
   }
 }
@@ -138,6 +142,7 @@ Batch Loader::next() {
 
 void Loader::seek(SamplerPosition position) {
   peeked_.reset();
+  failed_ = nullptr;
   prefetch_.reset();  // its threads use the sampler
   supplied_.jobs.clear();
   supplied_.brought = supplied_.returned = 0;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -105,6 +106,7 @@ class Loader {
   BatchMemory memory_;
   SamplerPosition position_;
   std::optional<Produced> peeked_;
+  std::exception_ptr failed_;  // of a peek(): next() throws it
   Supplied supplied_;
   std::unique_ptr<Prefetch> prefetch_;  // last: its threads use the members above
 };

@@ -34,6 +34,12 @@ const NativeKernels& native_kernels() { return *chosen().kernels; }
 
 std::string_view native_level() { return chosen().name; }
 
+std::string_view native_pairs() {
+  const native::PairTable* const table = native::pair_table(native_kernels());
+  if (table == nullptr) return "none";
+  return table == &native_kernels().pair_tiles ? "tiles" : "dots";
+}
+
 const NativeKernels* native_kernels(std::string_view name) {
   for (const native::Level& level : native::levels()) {
     if (level.supported && level.name == name) return level.kernels;

@@ -17,6 +17,9 @@ namespace lockstep::kernels {
 // cannot run throws Error. native_level() is that level's name.
 const NativeKernels& native_kernels();
 std::string_view native_level();
+// The products of bf16 pairs of this process: "tiles" (AMX), "dots" (AVX-512 BF16) or "none"; bits in bf16 depend on
+// them.
+std::string_view native_pairs();
 
 // The table of a level by name, for tests and measurements; null if the processor or the build lacks the level.
 const NativeKernels* native_kernels(std::string_view level);

@@ -43,8 +43,9 @@ void Checkpoints::start_writer() {
       .keep = settings_.keep,
       .report =
           [this](const checkpoint::Written& w) {
-            copy_.tables.free();  // the computing thread waits for the writer before it makes the next copy
             files_.log().to_file(fmt::format("saved {}, {:.2f} s after it was copied", w.path.string(), w.seconds));
+            // Last, as a failure makes the writer try again. The computing thread waits before it makes the next copy.
+            copy_.tables.free();
           }});
 }
 
@@ -100,7 +101,7 @@ TableSave::Rows Checkpoints::choose_rows(std::int64_t step, std::size_t& bytes) 
     std::string error;
     const auto in = folder(error);
     increment = in && changed < bytes / 2 && base_.find(writer_->written(), *in, step, settings_.full_tables_every - 1);
-    if (!increment) base_.begin_full(step);
+    if (!increment) base_.begin_full(step, writer_->written().hash);
   }
   if (comm_.broadcast_value(std::uint8_t{increment}) == 0) return TableSave::Rows::AllAsBase;
   bytes = changed;

@@ -29,9 +29,10 @@ void IncrementBase::resumed(checkpoint::Base base) {
   pending_ = -1;
 }
 
-void IncrementBase::begin_full(std::int64_t step) {
+void IncrementBase::begin_full(std::int64_t step, std::string before) {
   base_.reset();
   pending_ = step;
+  before_ = std::move(before);
 }
 
 const checkpoint::Base& IncrementBase::begin_increment() {
@@ -42,7 +43,8 @@ const checkpoint::Base& IncrementBase::begin_increment() {
 
 bool IncrementBase::find(const checkpoint::Written& written, const io::Folder& folder, std::int64_t step,
                          std::int64_t most) {
-  if (pending_ >= 0 && written.step == pending_) base_ = checkpoint::Base{.step = pending_, .hash = written.hash};
+  if (pending_ >= 0 && written.step == pending_ && written.hash != before_)
+    base_ = checkpoint::Base{.step = pending_, .hash = written.hash};
   pending_ = -1;
   if (!base_ || base_->number >= most || base_->step >= step) return false;
   if (is_in_place(*base_, folder)) return true;

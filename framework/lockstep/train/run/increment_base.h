@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "lockstep/checkpoint/background_writer.h"
 #include "lockstep/checkpoint/increment.h"
@@ -16,7 +17,8 @@ class IncrementBase {
   // The run goes on from a checkpoint with this base: itself, with number 0, if it has all rows.
   void resumed(checkpoint::Base base);
   // A checkpoint with all rows is made, and changes are counted from there. Until its file is written there is no base.
-  void begin_full(std::int64_t step);
+  // `before`: the hash of the writer's last file, which may be another one of this step.
+  void begin_full(std::int64_t step, std::string before);
   // Counts an increment that goes to the writer, and returns the base with its number.
   const checkpoint::Base& begin_increment();
   // Returns whether the checkpoint of `step` may be an increment: there is a base of an earlier step, in `folder` as it
@@ -26,6 +28,7 @@ class IncrementBase {
  private:
   std::optional<checkpoint::Base> base_;
   std::int64_t pending_ = -1;  // step of the last begin_full(), until it is known whether its file was written
+  std::string before_;         // of the last begin_full()
 };
 
 }  // namespace lockstep::train

@@ -248,9 +248,10 @@ parallel::Domains PreparedModel::domains(const nn::Module& module) {
 
 std::string PreparedModel::kernels() const {
   const plan::CompileOptions& compile = model_.options();
-  return fmt::format("{} {} {} {} choices {:016x}", kernels::native_level(), kernels::onednn_version(),
-                     compile.bf16 ? "bf16" : name_of(options_.precision),
-                     compile.kernels.conv_math == kernels::KernelOptions::ConvMath::Exact ? "exact" : "fast", choices_);
+  return fmt::format(
+      "{} {} {} {} choices {:016x}", kernels::native_level(), kernels::onednn_version(),
+      compile.bf16 ? fmt::format("bf16 with {}", kernels::native_pairs()) : std::string(name_of(options_.precision)),
+      compile.kernels.conv_math == kernels::KernelOptions::ConvMath::Exact ? "exact" : "fast", choices_);
 }
 
 std::string PreparedModel::describe_parallel(const std::string& driver) const {
