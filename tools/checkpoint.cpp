@@ -32,7 +32,7 @@ void print_tensors(const std::vector<io::TensorInfo>& tensors) {
   fmt::print("{} tensors, {} elements\n", tensors.size(), elements);
 }
 
-// Says which file an increment needs, and verifies that one too.
+// Prints the name of the base of an increment, and verifies the base too.
 void show_base(const std::filesystem::path& path, const io::VerifiedFile& file, const checkpoint::Base& base) {
   std::int64_t rows = 0, tensors = 0;
   for (const io::TensorInfo& info : file.image().tensors()) {

@@ -37,7 +37,7 @@ class HotRows {
   std::span<const std::int64_t> ids(std::size_t table) const { return tables_[table].ids; }
   // An element of ids(), by its index; part: see TableStore::Stored::width().
   T* row(std::size_t table, std::size_t index, int part = -1) {
-    const auto p = static_cast<std::size_t>(part + 1);
+    const auto p = static_cast<std::size_t>(std::int64_t{part} + 1);
     return tables_[table].parts[p].data() + static_cast<std::int64_t>(index) * store_[table].width(part);
   }
 

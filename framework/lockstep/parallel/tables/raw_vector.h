@@ -11,10 +11,6 @@ namespace lockstep::parallel {
 template <class T>
 struct RawAllocator : std::allocator<T> {
   template <class U>
-  struct rebind {
-    using other = RawAllocator<U>;
-  };
-  template <class U>
   void construct(U* element) {
     ::new (static_cast<void*>(element)) U;
   }

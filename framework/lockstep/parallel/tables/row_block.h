@@ -1,6 +1,6 @@
-// The gradients of all rows that one rank owns of a table, as one block: a bit for each row that has a gradient, then
-// all rows in their order, where those without a gradient are -0, which changes no bit of a sum. A block is part of a
-// message (AllToAll), or words of its own. One thread. T is float or double.
+// The gradients of one owner's rows of a table as one block. First a bit for each row says whether the row has a
+// gradient; then all rows follow in their order. A row without a gradient is -0, which changes no bit of a sum. A block
+// is part of a message (AllToAll), or words of its own. One thread. T is float or double.
 #pragma once
 
 #include <algorithm>

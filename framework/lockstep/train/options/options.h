@@ -29,7 +29,7 @@ struct CheckpointOptions {
   std::int64_t every_steps = 0;   // updates between checkpoints; 0: none
   double every_minutes = 0;       // minutes between checkpoints; 0: none
   std::string keep = "3";         // the files that stay, as parse_retention() reads it (checkpoint/retention.h)
-  // Of so many checkpoints in a row one has all rows of sparse tables, the others those that changed since.
+  // One of this number of checkpoints has all rows of sparse tables; the others have the rows that changed since then.
   std::int64_t full_tables_every = 1;
   std::int64_t table_copy_mb = 256;  // MiB of tables that are copied in memory; larger ones go to a file
 

@@ -25,8 +25,8 @@ class Checkpoints {
  public:
   struct Settings {
     checkpoint::Retention keep = {};
-    // Of each `full_tables_every` checkpoints one has all rows of sparse tables; the others have the changed rows, if
-    // these are less than half of all.
+    // One of this number of checkpoints has all rows of sparse tables; the others have the changed rows, if the changed
+    // rows are less than half of all.
     std::int64_t full_tables_every = 1;
     std::size_t table_copy_bytes = 0;  // larger tables are copied to a file (table_copy.h)
   };
