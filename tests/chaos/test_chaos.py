@@ -21,9 +21,11 @@ TRAINING = ["--model", "mlp", "--dataset", "digits", "--limit-train", 640, "--li
 
 
 # Tables of which some checkpoints have the changed rows alone, written by way of a file, and a vocabulary that grows and forgets.
+# A step takes a few milliseconds: with as many steps as others, most runs of a quiet machine were over before a kill.
+CLICK_STEPS = 10 * STEPS
 CLICKS = ["--click-samples", 960, "--click-eval-samples", 64, "--click-fields", 3, "--click-ids", 900, "--click-wide", "--vocabulary", 400,
           "--evict-after", 5, "--dim", 4, "--top", "8", "--bottom", "8", "--global-batch", 32, "--shards", 4, "--threads", 1, "--loaders", 0,
-          "--epochs", 0, "--max-steps", STEPS, "--schedule", "cosine", "--eval-every", 0, "--log-every", 1, "--checkpoint-every", 0,
+          "--epochs", 0, "--max-steps", CLICK_STEPS, "--schedule", "cosine", "--eval-every", 0, "--log-every", 1, "--checkpoint-every", 0,
           "--checkpoint-every-steps", 3, "--full-tables-every", 3, "--table-copy-mb", 0, "--quiet"]
 
 
@@ -88,6 +90,7 @@ class RandomKills(ChaosTest):
     """SIGKILL at instants drawn from a seed: of a rank, of mpirun, or of rank 0 while it writes a checkpoint. LOCKSTEP_CHAOS_KILLS
     of them (3 unless set), five to a run, each at 1 to 4 ranks."""
     PROGRAM = "train_mnist"
+    STEPS = STEPS
 
     def job(self, ranks):
         return job(ranks, self.output)
@@ -158,13 +161,14 @@ class RandomKills(ChaosTest):
             self.expect_no_process()
             total = {kind: total.get(kind, 0) + count for kind, count in done.items()}
             print(f"run {run}: {done}", flush=True)
-        print(f"seed {seed}: {sum(total.values())} kills in {run} runs ({total}), {STEPS} steps each: weights and metrics bit for bit "
+        print(f"seed {seed}: {sum(total.values())} kills in {run} runs ({total}), {self.STEPS} steps each: weights and metrics bit for bit "
               "those of the undisturbed run", flush=True)
 
 
 class RandomKillsOfTables(RandomKills):
     """The same with sparse tables, which lie on one rank each in every other run."""
     PROGRAM = "train_recsys"
+    STEPS = CLICK_STEPS
 
     def job(self, ranks):
         return job(ranks, self.output, [*CLICKS, *(["--shard-tables"] if ranks % 2 else [])], self.PROGRAM)
