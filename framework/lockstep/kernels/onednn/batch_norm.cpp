@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "lockstep/kernels/onednn/library.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/batch_norm2d.h"
@@ -21,12 +22,6 @@ std::optional<dnnl::memory::desc> image(const Type& x, const Layout& offered) {
   return descriptor(x, offered);
 }
 
-dnnl::batch_normalization_forward::primitive_desc forward_primitive(const dnnl::memory::desc& x, double epsilon) {
-  const dnnl::batch_normalization_forward::desc d(dnnl::prop_kind::forward_training, x, static_cast<float>(epsilon),
-                                                  kFlags);
-  return {d, attributes(), engine(), true};
-}
-
 }  // namespace
 
 // oneDNN returns the biased variance, the op the inverse deviation; this converts in place.
@@ -35,7 +30,7 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
   const Shape& shape = r.inputs[0].shape;
   const auto x = image(r.inputs[0], offered[0]);
   if (!x || op.epilogue() != Epilogue{}) return std::nullopt;
-  const auto primitive = forward_primitive(*x, op.epsilon());
+  const auto primitive = forward_normalization(*x, static_cast<float>(op.epsilon()), kFlags, attributes());
   if (!primitive) return std::nullopt;
   const auto per_channel = descriptor(r.inputs[1]);
   auto offer = primitive_offer(r, primitive,
@@ -74,10 +69,9 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
 std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span<const Layout> offered) {
   const auto x = image(r.inputs[0], offered[0]);
   if (!x || r.as<BatchNorm2dGradientOp>().epilogue() != Epilogue{}) return std::nullopt;
-  const auto hint = forward_primitive(*x, 0);
+  const auto hint = forward_normalization(*x, 0.0f, kFlags, attributes());
   if (!hint) return std::nullopt;
-  const dnnl::batch_normalization_backward::desc d(dnnl::prop_kind::backward, *x, *x, 0.0f, kFlags);
-  const dnnl::batch_normalization_backward::primitive_desc primitive(d, attributes(), engine(), hint, true);
+  const auto primitive = normalization_gradient(*x, 0.0f, kFlags, attributes(), hint);
   if (!primitive) return std::nullopt;
   const auto per_channel = descriptor(r.inputs[2]);
   auto offer = primitive_offer(r, primitive,

@@ -1,9 +1,9 @@
-// Descriptors in oneDNN's v2 form; a port to v3 changes `describe` and the three primitive descriptors.
 #include "lockstep/kernels/onednn/convolution.h"
 
 #include <algorithm>
 
 #include "lockstep/kernels/onednn/convolution_algorithms.h"
+#include "lockstep/kernels/onednn/library.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/convolution.h"
@@ -14,8 +14,14 @@ namespace {
 // Lets oneDNN choose all layouts: with blocked activations and plain weights it would run its reference implementation.
 // Weights have the type of the activations; their gradient and biases are f32.
 struct Problem {
-  dnnl::memory::desc x, weight, dweight, bias, y;
-  dnnl::memory::dims stride = {}, dilation = {}, padding = {};  // by axis
+  ProductMemory memory;
+  dnnl::memory::desc dweight;
+  ConvolutionWindow window = {};
+
+  dnnl::convolution_forward::primitive_desc forward(dnnl::algorithm algorithm, const Epilogue& epilogue = {}) const {
+    return forward_convolution(algorithm, memory, window, attributes(epilogue));
+  }
+  ProductMemory gradient_memory() const { return {memory.x, dweight, memory.bias, memory.y}; }
 };
 
 Problem describe(const ConvolutionShape& s, DType dtype, bool bias) {
@@ -25,25 +31,17 @@ Problem describe(const ConvolutionShape& s, DType dtype, bool bias) {
     filters[0] /= o.groups;
     filters = filters.batched(o.groups);
   }
-  Problem p{.x = any_layout(s.x, dtype),
-            .weight = any_layout(filters, dtype),
-            .dweight = any_layout(filters, DType::F32),
-            .bias = bias ? descriptor({Shape{s.weight[0]}}) : dnnl::memory::desc(),
-            .y = any_layout(s.y, dtype)};
+  Problem p{.memory = {.x = any_layout(s.x, dtype),
+                       .weight = any_layout(filters, dtype),
+                       .bias = bias ? descriptor({Shape{s.weight[0]}}) : dnnl::memory::desc(),
+                       .y = any_layout(s.y, dtype)},
+            .dweight = any_layout(filters, DType::F32)};
   for (const ConvolutionAxis& a : o.axes) {
-    p.stride.push_back(a.stride);
-    p.dilation.push_back(a.dilation - 1);
-    p.padding.push_back(a.padding);
+    p.window.stride.push_back(a.stride);
+    p.window.dilation.push_back(a.dilation - 1);
+    p.window.padding.push_back(a.padding);
   }
   return p;
-}
-
-// Also the hint that oneDNN's gradients of a convolution ask for.
-dnnl::convolution_forward::primitive_desc forward_primitive(const Problem& p, dnnl::algorithm algorithm,
-                                                            const Epilogue& epilogue = {}) {
-  const dnnl::convolution_forward::desc d(dnnl::prop_kind::forward_training, algorithm, p.x, p.weight, p.bias, p.y,
-                                          p.stride, p.dilation, p.padding, p.padding);
-  return {d, attributes(epilogue), engine(), true};
 }
 
 bool supported(const KernelRequest& r) {
@@ -79,7 +77,7 @@ std::vector<KernelOffer> convolution_forward(const KernelRequest& r, std::span<c
   const ConvolutionShape shape{op.options(), r.inputs[0].shape, r.inputs[1].shape, r.outputs[0].shape};
   const Problem p = describe(shape, r.dtype(), bias);
   return offers(r, shape, Direction::Forward, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
-    const auto primitive = forward_primitive(p, algorithm, op.epilogue());
+    const auto primitive = p.forward(algorithm, op.epilogue());
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
                                   {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
@@ -95,11 +93,9 @@ std::vector<KernelOffer> convolution_backward_data(const KernelRequest& r, std::
                                r.inputs[0].shape};
   const Problem p = describe(shape, r.dtype(), false);
   return offers(r, shape, Direction::BackwardData, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
-    const auto hint = forward_primitive(p, algorithm);
+    const auto hint = p.forward(algorithm);
     if (!hint) return std::nullopt;
-    const dnnl::convolution_backward_data::desc d(algorithm, p.x, p.weight, p.y, p.stride, p.dilation, p.padding,
-                                                  p.padding);
-    const dnnl::convolution_backward_data::primitive_desc primitive(d, attributes(), engine(), hint, true);
+    const auto primitive = data_gradient(algorithm, p.memory, p.window, attributes(), hint);
     if (!primitive) return std::nullopt;
     return primitive_offer(r, primitive,
                            {{DNNL_ARG_DIFF_DST, 0, false, primitive.diff_dst_desc()},
@@ -115,11 +111,9 @@ std::vector<KernelOffer> convolution_backward_weights(const KernelRequest& r, st
                                r.inputs[1].shape};
   const Problem p = describe(shape, r.inputs[0].dtype, bias);
   return offers(r, shape, Direction::BackwardWeights, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
-    const auto hint = forward_primitive(p, algorithm);
+    const auto hint = p.forward(algorithm);
     if (!hint) return std::nullopt;
-    const dnnl::convolution_backward_weights::desc d(algorithm, p.x, p.dweight, p.bias, p.y, p.stride, p.dilation,
-                                                     p.padding, p.padding);
-    const dnnl::convolution_backward_weights::primitive_desc primitive(d, attributes(), engine(), hint, true);
+    const auto primitive = weight_gradient(algorithm, p.gradient_memory(), p.window, attributes(), hint);
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
                                   {DNNL_ARG_DIFF_DST, 1, false, primitive.diff_dst_desc()},

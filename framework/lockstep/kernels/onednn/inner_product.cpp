@@ -14,6 +14,7 @@
 
 #include <algorithm>
 
+#include "lockstep/kernels/onednn/library.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/linear.h"
@@ -28,26 +29,13 @@ bool supported(const KernelRequest& r) {
   return std::ranges::all_of(r.inputs, fits) && std::ranges::all_of(r.outputs, fits);
 }
 
-struct Problem {
-  dnnl::memory::desc x, weight, dweight, bias, y;
-};
-
 enum class Weights : std::uint8_t { Any, Plain };
 
-Problem describe(const Type& x, const Shape& weight, const Type& y, bool bias, Weights layout) {
-  const auto weights = [&](DType dtype) {
-    return layout == Weights::Any ? any_layout(weight, dtype) : descriptor(weight, {}, dtype);
-  };
+ProductMemory describe(const Type& x, const Type& weight, const Type& y, bool bias, Weights layout) {
   return {.x = descriptor(x),
-          .weight = weights(x.dtype),
-          .dweight = weights(DType::F32),
-          .bias = bias ? descriptor({Shape{weight[0]}}) : dnnl::memory::desc(),
+          .weight = layout == Weights::Any ? any_layout(weight.shape, weight.dtype) : descriptor(weight),
+          .bias = bias ? descriptor({Shape{weight.shape[0]}}) : dnnl::memory::desc(),
           .y = descriptor(y)};
-}
-
-dnnl::inner_product_forward::primitive_desc forward_primitive(const Problem& p) {
-  const dnnl::inner_product_forward::desc d(dnnl::prop_kind::forward_training, p.x, p.weight, p.bias, p.y);
-  return {d, attributes(), engine(), true};
 }
 
 // Collects offer(layout) for both layouts of the weights.
@@ -68,8 +56,9 @@ std::vector<KernelOffer> offers(Offer offer) {
 std::vector<KernelOffer> linear_forward(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return {};
   const bool bias = r.inputs.size() > 2;
+  const Type weight{r.inputs[1].shape, r.inputs[0].dtype};
   return offers([&](Weights layout) -> std::optional<KernelOffer> {
-    const auto primitive = forward_primitive(describe(r.inputs[0], r.inputs[1].shape, r.outputs[0], bias, layout));
+    const auto primitive = forward_product(describe(r.inputs[0], weight, r.outputs[0], bias, layout), attributes());
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
                                   {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
@@ -82,11 +71,11 @@ std::vector<KernelOffer> linear_forward(const KernelRequest& r, std::span<const 
 std::vector<KernelOffer> linear_backward_data(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return {};
   return offers([&](Weights layout) -> std::optional<KernelOffer> {
-    const Problem p = describe(r.outputs[0], r.inputs[1].shape, r.inputs[0], false, layout);
-    const auto hint = forward_primitive(p);
+    const Type weight{r.inputs[1].shape, r.outputs[0].dtype};
+    const ProductMemory m = describe(r.outputs[0], weight, r.inputs[0], false, layout);
+    const auto hint = forward_product(m, attributes());
     if (!hint) return std::nullopt;
-    const dnnl::inner_product_backward_data::desc d(p.x, p.weight, p.y);
-    const dnnl::inner_product_backward_data::primitive_desc primitive(d, attributes(), engine(), hint, true);
+    const auto primitive = data_gradient(m, attributes(), hint);
     if (!primitive) return std::nullopt;
     return primitive_offer(r, primitive,
                            {{DNNL_ARG_DIFF_DST, 0, false, primitive.diff_dst_desc()},
@@ -99,11 +88,12 @@ std::vector<KernelOffer> linear_backward_weights(const KernelRequest& r, std::sp
   if (!supported(r)) return {};
   const bool bias = r.outputs.size() > 1;
   return offers([&](Weights layout) -> std::optional<KernelOffer> {
-    const Problem p = describe(r.inputs[0], r.outputs[0].shape, r.inputs[1], bias, layout);
-    const auto hint = forward_primitive(p);
+    const auto with_weights = [&](DType dtype) {
+      return describe(r.inputs[0], {r.outputs[0].shape, dtype}, r.inputs[1], bias, layout);
+    };
+    const auto hint = forward_product(with_weights(r.inputs[0].dtype), attributes());
     if (!hint) return std::nullopt;
-    const dnnl::inner_product_backward_weights::desc d(p.x, p.dweight, p.bias, p.y);
-    const dnnl::inner_product_backward_weights::primitive_desc primitive(d, attributes(), engine(), hint, true);
+    const auto primitive = weight_gradient(with_weights(DType::F32), attributes(), hint);
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
                                   {DNNL_ARG_DIFF_DST, 1, false, primitive.diff_dst_desc()},
@@ -137,7 +127,7 @@ std::vector<KernelOffer> matmul(const KernelRequest& r, std::span<const Layout>)
   const auto& op = r.as<MatmulOp>();
   const auto a = matrices(r.inputs[0], rank, op.transpose_a()), b = matrices(r.inputs[1], rank, op.transpose_b());
   const auto y = descriptor(r.outputs[0]);
-  const dnnl::matmul::primitive_desc primitive(dnnl::matmul::desc(a, b, y), attributes(), engine(), true);
+  const auto primitive = matrix_product(a, b, y, attributes());
   if (!primitive) return {};
   // Its loops without vectors, for stacks that it cannot take otherwise, lose to OpenBLAS.
   if (rank > 2 && std::string_view(primitive.impl_info_str()).starts_with("ref")) return {};

@@ -12,11 +12,10 @@
 namespace lockstep::kernels::onednn {
 
 dnnl::memory::data_type data_type(DType dtype);  // Error for the 64-bit types, which oneDNN lacks
-dnnl::memory::desc descriptor(const Shape& shape, const Layout& layout, DType dtype);
-inline dnnl::memory::desc descriptor(const Type& type, const Layout& layout = {}) {
-  return descriptor(type.shape, layout, type.dtype);
-}
-dnnl::memory::desc any_layout(const Shape& shape, DType dtype);  // for oneDNN to choose
+// The plain layout and those of channels in blocks always have a descriptor; Error for another one that has none.
+dnnl::memory::desc descriptor(const Type& type, const Layout& layout = {});
+std::optional<dnnl::memory::desc> find_descriptor(const Type& type, const Layout& layout);  // nullopt: there is none
+dnnl::memory::desc any_layout(const Shape& shape, DType dtype);                             // for oneDNN to choose
 
 // The Layout of a value of this shape. Descriptors of grouped weights have one dimension more, (groups, out / groups,
 // ...), which folds into (out, ...). Equal memory gives equal Layouts, the plain one where possible, whatever its

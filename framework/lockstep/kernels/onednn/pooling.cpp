@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lockstep/kernels/onednn/library.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/primitive_kernel.h"
 #include "lockstep/ops/pool.h"
@@ -15,18 +16,6 @@ std::int64_t overhang(std::int64_t in, std::int64_t out, std::int64_t kernel, st
   return std::max<std::int64_t>((out - 1) * stride + kernel - in - padding, 0);
 }
 
-struct Problem {
-  dnnl::algorithm algorithm;
-  dnnl::memory::desc x, y;
-  dnnl::memory::dims stride = {}, kernel = {}, before = {}, after = {};  // by axis
-
-  dnnl::pooling_forward::primitive_desc forward() const {
-    const dnnl::pooling_forward::desc d(dnnl::prop_kind::forward_training, algorithm, x, y, stride, kernel, before,
-                                        after);
-    return {d, attributes(), engine(), true};
-  }
-};
-
 dnnl::algorithm algorithm(Pool kind, bool count_include_pad) {
   if (kind == Pool::Max) return dnnl::algorithm::pooling_max;
   return count_include_pad ? dnnl::algorithm::pooling_avg_include_padding
@@ -35,12 +24,13 @@ dnnl::algorithm algorithm(Pool kind, bool count_include_pad) {
 
 // nullopt where oneDNN computes something else: with dilation; and for averages over windows that exceed the padding,
 // of which PyTorch counts only the part inside.
-std::optional<Problem> describe(Pool kind, const PoolOptions& o, const Type& x, const Type& y, const Layout& layout) {
+std::optional<PoolingProblem> describe(Pool kind, const PoolOptions& o, const Type& x, const Type& y,
+                                       const Layout& layout) {
   if ((x.dtype != DType::F32 && x.dtype != DType::BF16) || x.shape.elements() == 0) return std::nullopt;
   const std::int64_t block = layout.plain() ? 1 : layout.blocks.back().size;
-  Problem p{.algorithm = algorithm(kind, o.count_include_pad),
-            .x = descriptor(x, Layout::channels_blocked(x.shape, block)),
-            .y = descriptor(y, Layout::channels_blocked(y.shape, block))};
+  PoolingProblem p{.algorithm = algorithm(kind, o.count_include_pad),
+                   .x = descriptor(x, Layout::channels_blocked(x.shape, block)),
+                   .y = descriptor(y, Layout::channels_blocked(y.shape, block))};
   for (std::size_t i = 0; i < o.axes.size(); ++i) {
     const PoolAxis& a = o.axes[i];
     const int axis = static_cast<int>(i) + 2;
@@ -77,7 +67,7 @@ std::optional<KernelOffer> average_pool(const KernelRequest& r, std::span<const 
   const Layout layout = offered[0].channel_block(r.inputs[0].shape) > 1 ? offered[0] : Layout{};
   const auto p = describe(Pool::Average, r.as<PoolOp>().options(), r.inputs[0], r.outputs[0], layout);
   if (!p) return std::nullopt;
-  const auto primitive = p->forward();
+  const auto primitive = forward_pooling(*p, attributes());
   if (!primitive) return std::nullopt;
   return primitive_offer(r, primitive, {{DNNL_ARG_SRC, 0, false, p->x}, {DNNL_ARG_DST, 0, true, p->y}});
 }
@@ -88,10 +78,9 @@ std::optional<KernelOffer> average_pool_gradient(const KernelRequest& r, std::sp
   const Layout layout = gradient_layout(r.inputs[0], offered[0]);
   const auto p = describe(Pool::Average, o, r.outputs[0], r.inputs[0], layout);
   if (!p) return std::nullopt;
-  const auto hint = p->forward();
+  const auto hint = forward_pooling(*p, attributes());
   if (!hint) return std::nullopt;
-  const dnnl::pooling_backward::desc d(p->algorithm, p->x, p->y, p->stride, p->kernel, p->before, p->after);
-  const dnnl::pooling_backward::primitive_desc primitive(d, attributes(), engine(), hint, true);
+  const auto primitive = pooling_gradient(*p, attributes(), hint);
   if (!primitive) return std::nullopt;
   return primitive_offer(r, primitive, {{DNNL_ARG_DIFF_DST, 0, false, p->y}, {DNNL_ARG_DIFF_SRC, 0, true, p->x}});
 }
@@ -102,11 +91,10 @@ std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<c
   const Layout layout = offered[1].channel_block(r.inputs[1].shape) > 1 ? offered[1] : Layout{};
   const auto p = describe(Pool::Max, o, r.outputs[0], r.inputs[0], layout);
   if (!p) return std::nullopt;
-  const auto hint = p->forward();
+  const auto hint = forward_pooling(*p, attributes());
   if (!hint) return std::nullopt;
-  const dnnl::pooling_backward::desc d(p->algorithm, p->x, p->y, p->stride, p->kernel, p->before, p->after);
-  const dnnl::pooling_backward::primitive_desc primitive(d, attributes(), engine(), hint, true);
-  if (!primitive || primitive.workspace_desc().data_type() != data_type(r.inputs[1].dtype)) return std::nullopt;
+  const auto primitive = pooling_gradient(*p, attributes(), hint);
+  if (!primitive || data_type_of(primitive.workspace_desc()) != data_type(r.inputs[1].dtype)) return std::nullopt;
   return primitive_offer(r, primitive,
                          {{DNNL_ARG_DIFF_DST, 0, false, p->y},
                           {DNNL_ARG_WORKSPACE, 1, false, primitive.workspace_desc()},

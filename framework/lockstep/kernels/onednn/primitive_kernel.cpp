@@ -4,6 +4,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/native/elementwise.h"
+#include "lockstep/kernels/onednn/library.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
 #include "lockstep/kernels/onednn/small_work.h"
 
@@ -28,7 +29,7 @@ class PrimitiveKernel final : public Kernel {
       attach({b.index, b.is_output ? Kind::Output : Kind::Input}, b.argument, b.descriptor);
       if (!b.is_output || b.index != 0) continue;
       output_bytes_ = b.descriptor.get_size();
-      output_is_bf16_ = b.descriptor.data_type() == dnnl::memory::data_type::bf16;
+      output_is_bf16_ = data_type_of(b.descriptor) == dnnl::memory::data_type::bf16;
     }
     if (workspace_bytes_ > 0) attach({0, Kind::Workspace}, DNNL_ARG_SCRATCHPAD, description.scratchpad_desc());
   }
@@ -136,11 +137,11 @@ std::optional<KernelOffer> primitive_offer(const KernelRequest& request, const d
     const auto layout = layout_of(type.shape, b.descriptor);
     if (!layout) return std::nullopt;
     (b.is_output ? offer.outputs : offer.inputs)[b.index] = *layout;
-    if (b.is_output || b.descriptor.data_type() == data_type(type.dtype)) continue;
+    if (b.is_output || data_type_of(b.descriptor) == data_type(type.dtype)) continue;
     if (offer.input_dtypes.empty()) {
       for (const Type& t : request.inputs) offer.input_dtypes.push_back(t.dtype);
     }
-    offer.input_dtypes[b.index] = b.descriptor.data_type() == data_type(DType::BF16) ? DType::BF16 : DType::F32;
+    offer.input_dtypes[b.index] = data_type_of(b.descriptor) == data_type(DType::BF16) ? DType::BF16 : DType::F32;
   }
   if (epilogue.residual) {
     offer.in_place_input = static_cast<int>(request.inputs.size()) - 1;

@@ -13,10 +13,11 @@ std::optional<KernelOffer> offer_from_to(const KernelRequest& r, const Layout& s
   const Shape& shape = r.inputs[0].shape;
   if (!moves(r.inputs[0]) || !moves(r.outputs[0]) || shape.rank() == 0 || shape.rank() > 6 || shape.elements() == 0)
     return std::nullopt;
-  const auto from = descriptor(r.inputs[0], source), to = descriptor(r.outputs[0], target);
-  const dnnl::reorder::primitive_desc primitive(engine(), from, engine(), to, attributes(), true);
+  const auto from = find_descriptor(r.inputs[0], source), to = find_descriptor(r.outputs[0], target);
+  if (!from || !to) return std::nullopt;
+  const dnnl::reorder::primitive_desc primitive(engine(), *from, engine(), *to, attributes(), true);
   if (!primitive) return std::nullopt;
-  auto offer = primitive_offer(r, primitive, {{DNNL_ARG_FROM, 0, false, from}, {DNNL_ARG_TO, 0, true, to}});
+  auto offer = primitive_offer(r, primitive, {{DNNL_ARG_FROM, 0, false, *from}, {DNNL_ARG_TO, 0, true, *to}});
   if (offer) {  // the requested one, as several Layouts may describe the same memory
     offer->inputs[0] = source;
     offer->outputs[0] = target;
