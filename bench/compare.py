@@ -5,9 +5,10 @@ usage: bench/compare.py --peer 'COMMAND' [--rows toy,resnet20,...] [--rounds 5] 
        bench/compare.py --table bench/results/FILE.jsonl      a table for a README, of each row's last line
 
 COMMAND is run as `COMMAND ddp RANKS mpi|gloo MODEL BATCH OPTIONS`, ranks of one thread each, and as
-`COMMAND bench MODEL BATCH OPTIONS`, one process; OPTIONS are --steps N, --warmup N, --threads N, --cl (channels last) and
---bf16; --tables of dlrm says where tables lie. When its steps are done it prints one line with 'X img/s': bench/torch_step.py does for PyTorch. Each row tries
-the peer's back ends and memory formats once and goes on with the fastest.
+`COMMAND bench MODEL BATCH OPTIONS`, one process; OPTIONS are --steps N, --warmup N, --threads N, --cl (channels last), --compile
+and --bf16; --tables of dlrm says where tables lie. When its steps are done it prints one line with 'X img/s': bench/torch_step.py
+does for PyTorch. Each row tries the peer's back ends and memory formats, then each format of the best back end compiled, where the
+peer can compile, and goes on with the fastest. Compiling takes minutes; --no-compile leaves it out.
 
 Rows of a step compare samples per second. `memory` compares the proportional set size of all ranks, added up every 50 ms
 while the job runs: the largest sum, divided by the ranks; launchers do not count. `start` compares the seconds from the launch of
@@ -150,8 +151,8 @@ class Lockstep:
 class Peer:
     name = "peer"
 
-    def __init__(self, command, variant):
-        self.words, self.variant = shlex.split(command), variant
+    def __init__(self, command, variant, compiles):
+        self.words, self.variant, self.compiles = shlex.split(command), variant, compiles
 
     @staticmethod
     def variants(row):
@@ -171,12 +172,30 @@ class Peer:
     def choose(self, row):
         """The variant that one would train with; for `start` the one that starts soonest. The better of two tries counts."""
         trial = row if row.measure == "start" else dataclasses.replace(row, measure="step")
-        worth = {variant: [] for variant in self.variants(row)}
-        for _ in range(2):
-            for self.variant, tries in worth.items():
-                tries.append(self.run(trial))
+        worth = {}
         best = (lambda v: -min(worth[v])) if row.measure == "start" else (lambda v: max(worth[v]))
-        self.variant = max(worth, key=best)
+
+        def fastest_of(variants):
+            worth.update({variant: [] for variant in variants})
+            for _ in range(2):
+                for self.variant in variants:
+                    worth[self.variant].append(self.run(trial))
+            self.variant = max(worth, key=best)
+
+        fastest_of(self.variants(row))
+        if self.compiles and row.measure == "step" and row.model != "dlrm":
+            backend = self.variant[0]
+            fastest_of([(*v, "--compile") for v in self.variants(row) if v[0] == backend])
+
+    def can_compile(self):
+        """Whether a compiled step of a small model runs; says so where it does not."""
+        command = [*self.words, "bench", "mlp", "2", "--compile", "--threads", "1", "--steps", "1", "--warmup", "1"]
+        tried = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if tried.returncode == 0:
+            return True
+        last = (tried.stdout.strip().splitlines() or ["no output"])[-1]
+        print(f"compare.py: the peer cannot compile ({last}); it is timed eagerly only", file=sys.stderr, flush=True)
+        return False
 
     def run(self, row):
         job = Job(self.command(row), "python", marker="img/s", sample=row.measure == "memory")
@@ -266,6 +285,7 @@ def main():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--bench", default="build/release/bin/bench_step")
     p.add_argument("--variant", help="of the peer, such as 'mpi --cl', where an earlier run has told which is the fastest")
+    p.add_argument("--no-compile", action="store_true", help="do not try the peer's compiled form")
     p.add_argument("--out")
     p.add_argument("--table")
     a = p.parse_args()
@@ -275,9 +295,10 @@ def main():
         p.error("--peer is missing: the command that times the peer")
     if unknown := [name for name in a.rows.split(",") if name not in ROWS]:
         p.error(f"--rows: there is no {', '.join(unknown)}; there are {', '.join(ROWS)}")
+    compiles = not a.no_compile and not a.variant and Peer(a.peer, (), False).can_compile()
     about = {"commit": commit(), "machine": machine(), "date": datetime.date.today().isoformat()}
     for name in a.rows.split(","):
-        result = compare(name, ROWS[name], Lockstep(a.bench), Peer(a.peer, variant_of(a.variant, ROWS[name])), a.rounds) | about
+        result = compare(name, ROWS[name], Lockstep(a.bench), Peer(a.peer, variant_of(a.variant, ROWS[name]), compiles), a.rounds) | about
         print(f"{name}: lockstep {figures(result['lockstep'])}, peer ({result['peer']['variant']}) {figures(result['peer'])} "
               f"{result['unit']}, ratio {figures(result['ratio'])}; {verdict(result)}", flush=True)
         if a.out:

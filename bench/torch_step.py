@@ -67,6 +67,8 @@ def time_steps(a):
             model = torch.nn.parallel.DistributedDataParallel(model)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1 if classes else 1e-3, momentum=0.9, weight_decay=1e-4)
         loss_of = (lambda logits, y: F.cross_entropy(logits.flatten(0, -2), y.flatten())) if classes else F.mse_loss
+    if a.compile:
+        model = torch.compile(model)
     model.train()
     parameters, seconds = sum(p.numel() for p in model.parameters()), []
     for step in range(a.warmup + a.steps):
@@ -82,7 +84,7 @@ def time_steps(a):
     if rank == 0:
         median = statistics.median(seconds)
         print(f"torch {torch.__version__} {a.model} {parameters} parameters, batch {a.batch} x {world} ranks x {torch.get_num_threads()} threads"
-              f"{' bf16' if a.bf16 else ''}{' channels last' if a.cl else ''}{f' tables {a.tables}' if a.model == 'dlrm' else ''}{' ' + a.backend if a.backend else ''}: "
+              f"{' bf16' if a.bf16 else ''}{' channels last' if a.cl else ''}{' compiled' if a.compile else ''}{f' tables {a.tables}' if a.model == 'dlrm' else ''}{' ' + a.backend if a.backend else ''}: "
               f"{a.batch * world / median:.1f} img/s, step {median * 1e3:.2f} ms (min {min(seconds) * 1e3:.2f})", flush=True)
     if a.backend:
         torch.distributed.destroy_process_group()
@@ -94,6 +96,7 @@ def main():
     p.add_argument("batch", type=int)
     p.add_argument("--bf16", action="store_true")
     p.add_argument("--cl", action="store_true", help="channels last")
+    p.add_argument("--compile", action="store_true", help="torch.compile: needs a C++ compiler and Python's headers")
     p.add_argument("--tables", choices=("separate", "joined", "split"), default="separate", help="dlrm: bench/torch_clicks.py")
     p.add_argument("--steps", type=int, default=10)
     p.add_argument("--warmup", type=int, default=3)

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Builds and tests this checkout on another release of Debian, in a chroot made by debootstrap: its compiler, Open MPI, oneDNN and
+# HDF5. Needs root and the package debootstrap; status 77 without them.
+set -euo pipefail
+
+usage() {
+  cat <<'EOF'
+Usage: scripts/check_debian.sh RELEASE [--root DIR] [-- COMMAND...]
+  RELEASE     bookworm, trixie, ...
+  --root DIR  where the chroot is, or is made (/var/tmp/lockstep-RELEASE); it is kept, with its build, for the next call
+  --remove    unmount and delete the chroot instead
+  COMMAND     what runs at the root of the project there (scripts/test.sh quick)
+Examples: scripts/check_debian.sh trixie
+          scripts/check_debian.sh trixie -- scripts/test.sh full -R kernels
+EOF
+}
+
+release=${1-}
+case $release in
+  '' | -h | --help) usage && [[ -n $release ]] && exit 0 || exit 2 ;;
+  -*) echo "check_debian.sh: the first argument is '$release', expected a release of Debian" >&2 && usage >&2 && exit 2 ;;
+esac
+shift
+root=/var/tmp/lockstep-$release
+remove=false
+command=(scripts/test.sh quick)
+while (($# > 0)); do
+  case $1 in
+    --root) root=${2:?check_debian.sh: --root needs a directory} && shift 2 ;;
+    --remove) remove=true && shift ;;
+    --) shift && command=("$@") && break ;;
+    *) echo "check_debian.sh: unknown argument '$1'" >&2 && usage >&2 && exit 2 ;;
+  esac
+done
+if ((EUID != 0)) || ! command -v debootstrap >/dev/null; then
+  echo "check_debian.sh: skipped: it needs root and debootstrap (scripts/setup.sh --containers installs it)"
+  exit 77
+fi
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+mounts=(proc sys dev)
+unmount() {
+  for m in "${mounts[@]}"; do
+    if mountpoint -q "$root/$m"; then umount -R "$root/$m"; fi
+  done
+}
+if $remove; then
+  unmount
+  if grep -q " $root/" /proc/mounts; then echo "check_debian.sh: something is still mounted below $root" >&2 && exit 1; fi
+  rm -rf --one-file-system -- "$root"
+  exit 0
+fi
+
+if [[ ! -e $root/.ready ]]; then
+  # The archive that this machine installs from.
+  mirror=$({ cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2>/dev/null || true; } |
+    sed -nE 's/^(URIs:|deb( \[[^]]*\])?) *([^ ]+).*/\3/p' | sed -n 1p)
+  debootstrap --variant=minbase "$release" "$root" ${mirror:+"$mirror"} >"$root.log" 2>&1 ||
+    { echo "check_debian.sh: debootstrap failed; its last lines, of $root.log:" >&2 && tail -5 "$root.log" >&2 && exit 1; }
+  cp /etc/apt/apt.conf.d/* "$root/etc/apt/apt.conf.d/" 2>/dev/null || true
+  cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
+  touch "$root/.ready"
+fi
+trap unmount EXIT
+mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
+mountpoint -q "$root/sys" || mount -t sysfs sys "$root/sys"
+mountpoint -q "$root/dev" || { mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"; }
+
+# The files that git knows, as they are here; times stay, so that a second call builds only what has changed.
+mkdir -p "$root/lockstep"
+git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "$root/lockstep"
+
+run=(env HOME=/root DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+# shellcheck disable=SC2016 # the shell in the chroot expands these
+chroot "$root" "${run[@]}" bash -c 'cd /lockstep && scripts/setup.sh --tests >/tmp/setup.log 2>&1 || { tail -20 /tmp/setup.log; exit 1; }
+  for package in g++ openmpi-bin libdnnl-dev libhdf5-dev; do
+    printf "%s %s  " "$package" "$(dpkg-query -W -f "\${Version}" "$package")"
+  done && echo'
+chroot "$root" "${run[@]}" bash -c 'cd /lockstep && exec "$@"' bash "${command[@]}"
