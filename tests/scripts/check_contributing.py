@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the table "What one touches to add" of CONTRIBUTING.md true: check_contributing.py ROOT.
+"""Keeps the table of files to change in CONTRIBUTING.md true: check_contributing.py ROOT.
 
 Every file that the table names must exist, and whatever a registry has must have its files, and the other way round.
 Prints a line for each breach and exits 1 if there is one.
