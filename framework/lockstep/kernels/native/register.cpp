@@ -118,6 +118,16 @@ KernelFactory named_by_level(KernelFactory factory) {
   };
 }
 
+// The same for kernels that have the same bits at every level, except in bf16, whose products of pairs follow the
+// processor.
+KernelFactory portable_by_level(KernelFactory factory) {
+  return [factory = named_by_level(std::move(factory))](const KernelRequest& request, std::span<const Layout> offered) {
+    std::vector<KernelOffer> offers = factory(request, offered);
+    for (KernelOffer& offer : offers) offer.portable = !request.has_bf16();
+    return offers;
+  };
+}
+
 }  // namespace
 }  // namespace lockstep::kernels::native
 
@@ -125,23 +135,25 @@ namespace lockstep::kernels {
 
 void register_native_kernels(KernelRegistry& registry) {
   using namespace native;
-  registry.add("native", batch_norm_rows(), named_by_level);
-  registry.add("native", row_norm_rows(), named_by_level);
-  registry.add("native", pointwise_rows(), named_by_level);
-  registry.add("native", attention_rows(), named_by_level);
+  for (const auto part : {batch_norm_rows, row_norm_rows, pointwise_rows, attention_rows})
+    registry.add("native", part(), portable_by_level);
   registry.add("native",
                {
                    kernel_row<ConvolutionOp>("conv1d", convolution),
                    kernel_row<ConvolutionBackwardDataOp>("conv1d_backward_data", convolution_data),
-                   kernel_row<ConvolutionBackwardWeightsOp>("conv1d_backward_weights", convolution_weights),
                    kernel_row<PoolOp>("max_pool1d", max_pool),
                    kernel_row<PoolGradientOp>("max_pool1d_gradient", max_pool_gradient),
                    kernel_row<ConvolutionOp>("conv2d", convolution),
                    kernel_row<ConvolutionBackwardDataOp>("conv2d_backward_data", convolution_data),
-                   kernel_row<ConvolutionBackwardWeightsOp>("conv2d_backward_weights", convolution_weights),
                    kernel_row<PoolOp>("max_pool2d", max_pool),
                    kernel_row<PoolGradientOp>("max_pool2d_gradient", max_pool_gradient),
                    kernel_row<CastOp>("cast", cast_kernel),
+               },
+               portable_by_level);
+  registry.add("native",
+               {
+                   kernel_row<ConvolutionBackwardWeightsOp>("conv1d_backward_weights", convolution_weights),
+                   kernel_row<ConvolutionBackwardWeightsOp>("conv2d_backward_weights", convolution_weights),
                },
                named_by_level);
 }
