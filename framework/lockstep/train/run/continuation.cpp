@@ -33,8 +33,7 @@ const std::vector<Rule>& same_with_shards() {
       {"kernels", "instruction sets, oneDNN, --precision, --conv-math and the choices of --autotune must stay"}};
   return rules;
 }
-constexpr std::array<std::string_view, 8> kNamed{"ranks",   "threads",  "instructions", "blas",
-                                                 "kernels", "lockstep", "compiler",     "mpi"};
+constexpr std::array kNamed{"ranks", "threads", "instructions", "blas", "kernels", "lockstep", "compiler", "mpi"};
 // Those on which portable bits do not depend.
 constexpr std::array<std::string_view, 5> kPortable{"threads", "instructions", "blas", "compiler", "mpi"};
 
@@ -271,7 +270,7 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
     here.erase(row.name);
   }
   at.notes = differences(text_of(before), text_of(here), "in the checkpoint", "now");
-  for (const std::string_view key : kNamed) {
+  for (const char* key : kNamed) {
     if (promised && std::ranges::find(kPortable, key) != kPortable.end()) continue;
     if (!saved.contains(key) || !now.contains(key) || saved[key] == now[key]) continue;
     at.notes.push_back(fmt::format("{}: {} in the checkpoint, {} now", key, text_of(saved[key]), text_of(now[key])));
