@@ -1,5 +1,4 @@
 // Trains a GPT on text: a built-in corpus whose entropy is known, or files of the user's, as bytes or byte pairs.
-#include <cmath>
 #include <memory>
 #include <numbers>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "data/datasets/tokenizer.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/log.h"
+#include "lockstep/core/math.h"
 #include "lockstep/metrics/metrics.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/pointwise.h"
@@ -48,7 +48,7 @@ plan::Traced trace(const models::Gpt& network, const Task& task, const plan::Inp
   if (task.predicts && !training) return {.prediction = network.next_logits(tokens)};
   const VocabularyLoss found = network.loss(tokens, in["targets"], training ? task.label_smoothing : 0);
   plan::Traced traced{.loss = found.loss};
-  const auto ratio = [](double nats, double positions, double) { return std::exp(nats / positions); };
+  const auto ratio = [](double nats, double positions, double) { return math::exp(nats / positions); };
   traced.metrics.push_back(of_loss("perplexity", found.loss, {}, ratio));
   const Value bytes = sum(to_floating(in["bytes"], DType::F64));
   traced.metrics.push_back(of_loss("bits_per_byte", found.loss, bytes,

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 #include <span>
+#include <string_view>
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/checkpoint/file.h"
@@ -86,6 +87,10 @@ constexpr std::array kCauseKeys{"program",  "seed",         "train_samples", "gl
                                 "compiler", "mpi",          "optimizer"};
 // What cannot change bits while both runs have the same shards (docs/bits.md).
 constexpr std::array kFreeKeys{"ranks"};
+// What cannot change bits if both runs promise portable ones (--bits portable).
+constexpr std::array<std::string_view, 5> kPortableKeys{"threads", "instructions", "blas", "compiler", "mpi"};
+
+bool is_portable(const nlohmann::json& metadata) { return metadata.value("bits", nlohmann::json()) == "portable"; }
 
 bool have_same_shards(const nlohmann::json& a, const nlohmann::json& b) {
   const auto shards = [](const nlohmann::json& options) {
@@ -122,10 +127,15 @@ std::vector<std::string> causes(const std::string& left, const std::string& righ
     }
     lines = train::differences(mine.dump(), theirs.dump(), "in the first", "in the second");
   }
+  const bool portable = is_portable(a) && is_portable(b);
   for (const char* key : kCauseKeys) {
+    const bool free = std::ranges::find(kPortableKeys, key) != kPortableKeys.end();
+    if (portable && free) continue;
     const std::string x = a.contains(key) ? a[key].dump() : "not recorded";
     const std::string y = b.contains(key) ? b[key].dump() : "not recorded";
-    if (x != y) lines.push_back(fmt::format("{}: {} in the first, {} in the second", key, x, y));
+    if (x == y) continue;
+    lines.push_back(fmt::format("{}: {} in the first, {} in the second{}", key, x, y,
+                                free ? " (no cause if both runs have --bits portable)" : ""));
   }
   return lines;
 }

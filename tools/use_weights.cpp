@@ -20,8 +20,8 @@ constexpr std::string_view kSite = "weights";
 
 // Options of the framework that say what a model computes or which samples it sees, beside those that shape the model
 // and those of fields and images. All others are about training.
-constexpr std::array<std::string_view, 7> kNeeded{"batch-size", "label-smoothing", "seed",      "precision",
-                                                  "conv-math",  "unused",          "limit-eval"};
+constexpr std::array<std::string_view, 8> kNeeded{
+    "batch-size", "label-smoothing", "seed", "precision", "conv-math", "bits", "unused", "limit-eval"};
 
 // Sets of fields have inputs, and programs offer options for the other kind only if they have such sets.
 bool is_needed(const train::OptionRow& row, bool fields) {

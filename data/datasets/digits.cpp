@@ -152,7 +152,8 @@ void clutter(Canvas& canvas, RandomStream& random) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const Point from{random.uniform(0, kDigitsSide), random.uniform(0, kDigitsSide)};
     const Point by{random.uniform(-5, 5), random.uniform(-5, 5)};
-    canvas.segment(from, from + by, random.uniform(0.3, 0.8), random.uniform(0.3, 0.7));
+    const double ink = random.uniform(0.3, 0.7), radius = random.uniform(0.3, 0.8);
+    canvas.segment(from, from + by, radius, ink);
   }
 }
 

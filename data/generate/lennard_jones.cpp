@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/core/error.h"
@@ -64,7 +63,7 @@ LennardJones::LennardJones(const LennardJonesOptions& options) : options_(option
   check(o.sweeps >= 2 && o.sweeps <= 1000000, "lennard-jones", "--sweeps is {}, expected 2 to 1000000", o.sweeps);
   const Shape vectors({o.atoms, 3});
   fields_ = {{"positions", vectors, DType::F64}, {"energies", Shape(), DType::F64}, {"forces", vectors, DType::F64}};
-  radius_ = 1.2 * std::cbrt(static_cast<double>(o.atoms));  // twice the radius of a dense cluster
+  radius_ = 1.2 * math::pow(static_cast<double>(o.atoms), 1.0 / 3);  // twice the radius of a dense cluster
 }
 
 std::string LennardJones::parameters() const {

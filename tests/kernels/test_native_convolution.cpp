@@ -147,12 +147,15 @@ TEST(NativeConvolution, BackwardDataIsItsTranspose) {
     for_products(g, [&](std::int64_t xi, std::int64_t yi, std::int64_t wi) {
       want[xi].add(static_cast<double>(dy[yi]) * static_cast<double>(w[wi]));
     });
+    std::vector<float> first;
     for_levels([&](const kernels::NativeKernels& kernels) {
       const kernels::native::DirectConvolution convolution(g, kBackwardData, kernels);
       Workspace workspace(convolution.workspace_bytes());
       auto dx = blank<float>(n.x);
       convolution.run({.x = dy.data(), .w = w.data(), .y = dx.data(), .workspace = workspace.data()});
       generic::expect_close(dx, want, static_cast<double>(g.out_channels * g.kernel_h * g.kernel_w + 1));
+      if (first.empty()) first = dx;
+      EXPECT_TRUE(generic::same_bits(dx, first)) << "bits differ from the first level's";
     });
   }
 }
@@ -187,8 +190,12 @@ TEST(NativeConvolution, WeightAndBiasGradients) {
     const std::int64_t plane = g.out_h() * g.out_w();
     for (std::int64_t i = 0; i < n.y; ++i) dbias[i / plane % g.out_channels].add(static_cast<double>(dy[i]));
     const auto depth = static_cast<double>(g.batch * plane + 1);
+    Gradients first;
     for_levels([&](const kernels::NativeKernels& kernels) {
       const Gradients made = weight_gradient(g, kernels);
+      if (first.dw.empty()) first = made;
+      EXPECT_TRUE(generic::same_bits(made.dw, first.dw) && generic::same_bits(made.dbias, first.dbias))
+          << "bits differ from the first level's";
       generic::expect_close(made.dw, dw, depth);
       generic::expect_close(made.dbias, dbias, depth);
       EXPECT_TRUE(generic::same_bits(weight_gradient(g, kernels, false).dw, made.dw));

@@ -261,6 +261,33 @@ TEST(Continuation, NamesTheOptionThatChangedAndWhatToDo) {
             std::string::npos);
 }
 
+TEST(Continuation, OfPortableBitsGoesOnAnywhereAndOfOthersByAnExplicitWord) {
+  Options sharded{.trainer = {.shards = 4}}, changing = sharded;
+  changing.checkpoints.change_bits = true;
+  nlohmann::json portable = run(sharded), elsewhere, older = run(sharded);
+  portable["bits"] = "portable";
+  portable["kernels"] = "portable f32 fast";
+  elsewhere = portable;
+  elsewhere["threads"] = 3;
+  elsewhere["instructions"] = "neon";
+  elsewhere["blas"] = "none";
+  EXPECT_TRUE(continuation(portable, elsewhere, "FILE").notes.empty());
+  EXPECT_EQ(
+      refusal(portable, run(sharded)),
+      "[resume] FILE: --bits was portable, this run has fast: what follows would not have the bits of the run that "
+      "it continues; pass --bits portable as before, or --change-bits to go on with other bits");
+  EXPECT_NE(refusal(older, portable).find("--bits was fast, this run has portable"), std::string::npos);
+  EXPECT_EQ(refusal(portable, run(changing)), "");
+  EXPECT_NE(refusal(run(sharded),
+                    [&] {
+                      nlohmann::json other = run(sharded);
+                      other["threads"] = 3;
+                      return other;
+                    }())
+                .find("with --shards, pass --threads as before"),
+            std::string::npos);
+}
+
 TEST(Continuation, RefusesImagesOfAnotherSizeAlsoFromOlderFiles) {
   Options before, now;
   before.dataset.resize = 224;

@@ -31,6 +31,17 @@ TEST(Validate, RangesNameOptionValueAndExpectation) {
   EXPECT_TRUE(has(parse_line({"--precision", "f16"}).err, "--precision is 'f16'"));
 }
 
+TEST(Validate, PortableBitsRefuseWhatDependsOnTheMachine) {
+  const auto error = [](std::vector<const char*> line) {
+    line.insert(line.begin(), {"--bits", "portable"});
+    return validation_error(parse_line(std::move(line)).options);
+  };
+  EXPECT_EQ(error({"--precision", "f64"}), "");
+  EXPECT_TRUE(has(error({"--autotune"}), "--bits portable with --autotune, expected one of the two"));
+  EXPECT_TRUE(has(error({"--precision", "bf16"}), "--bits portable with --precision bf16, expected f32 or f64"));
+  EXPECT_TRUE(has(error({"--allreduce", "mpi"}), "--bits portable with --allreduce mpi, expected another path"));
+}
+
 TEST(Validate, ProductsDoNotOverflow) {
   const std::string batch =
       validation_error({.batch_size = 100'000'000, .trainer = {.accumulate = 100'000}}, 2'000'000'000);

@@ -64,6 +64,7 @@ std::string choice_key(const KernelRequest& request) {
   key.append(" ->");
   for (const Type& type : request.outputs) key.append(" ").append(type.str());
   if (request.options.conv_math == KernelOptions::ConvMath::Exact) key.append(" exact");
+  if (request.wants_portable()) key.append(" portable");
   if (!request.options.prefer.empty()) key.append(" prefer ").append(request.options.prefer);
   return key;
 }

@@ -69,6 +69,7 @@ struct KernelRequest {
   [[noreturn]] void fail_class(const std::type_info& expected) const;
   std::string field(std::size_t input) const { return input < fields.size() ? fields[input] : ""; }
   DType dtype() const { return outputs[0].dtype; }
+  bool wants_portable() const { return options.bits == KernelOptions::Bits::Portable; }
   bool has_bf16() const {
     const auto is_bf16 = [](const Type& t) { return t.dtype == DType::BF16; };
     return std::ranges::any_of(inputs, is_bf16) || std::ranges::any_of(outputs, is_bf16);
@@ -84,6 +85,11 @@ struct KernelOffer {
   // empty: the request's types.
   std::vector<DType> input_dtypes = {};
   int in_place_input = -1, in_place_output = 0;  // this output may share this input's memory; -1: none may
+  // The promise of --bits portable: the result has the same bits at every level of instructions, on any number of
+  // threads, with every compiler and on every processor with IEEE arithmetic. The order of each sum then follows from
+  // shapes alone; multiply-adds are fused at every level or at none; functions are those of core/math.h. Whether the
+  // kernel is offered, and in which layouts, must follow from the request alone, too.
+  bool portable = false;
   std::function<std::unique_ptr<Kernel>()> build;
 };
 

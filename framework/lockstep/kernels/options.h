@@ -16,6 +16,10 @@ struct KernelOptions {
   // Exact: no algorithm that rounds more than a direct sum does (Winograd's transforms).
   enum class ConvMath : std::uint8_t { Fast, Exact };
   ConvMath conv_math = ConvMath::Fast;
+  // Portable: only kernels whose offers promise the same bits on every processor, with every compiler and any number of
+  // threads (KernelOffer::portable).
+  enum class Bits : std::uint8_t { Fast, Portable };
+  Bits bits = Bits::Fast;
   // The set of kernels that is asked first: "generic", "native" or "onednn"; "": the usual order of sets. The text must
   // outlive the model, as a literal does.
   std::string_view prefer = {};

@@ -76,6 +76,7 @@ std::vector<KernelOffer> KernelRegistry::offers(const KernelRequest& request, st
     for (auto entry = found->second.rbegin(); entry != found->second.rend(); ++entry) {
       if ((entry->set == request.options.prefer) != preferred) continue;
       for (KernelOffer& offer : entry->factory(request, offered)) {
+        if (request.wants_portable() && !offer.portable) continue;
         if (offer.implementation.empty()) offer.implementation = entry->set;
         all.push_back(std::move(offer));
       }
@@ -103,6 +104,19 @@ KernelOffer KernelRegistry::offer(const KernelRequest& request, std::span<const 
 void fail_without_kernel(const KernelRequest& request) {
   std::string types;
   for (const Type& t : request.inputs) types += (types.empty() ? "" : ", ") + t.str();
+  if (request.wants_portable()) {
+    KernelRequest fast = request;
+    fast.options.bits = KernelOptions::Bits::Fast;
+    std::string names;
+    for (const KernelOffer& offer : kernel_registry().offers(fast, std::vector<Layout>(request.inputs.size())))
+      names += (names.empty() ? "" : ", ") + offer.implementation;
+    check(
+        names.empty(), request.op->name(),
+        "{}with --bits portable no kernel promises the same bits on every processor for inputs ({}); without that "
+        "promise there are: {}. Use --bits fast, another type or another layer; an offer of your own kernel that keeps "
+        "the promise says `portable = true` (kernels/kernel.h)",
+        site(request), types, names);
+  }
   fail(request.op->name(), "{}no kernel is registered for inputs ({})", site(request), types);
 }
 
@@ -124,18 +138,22 @@ KernelRegistry& kernel_registry() {
   return registry;
 }
 
-void register_plain_kernel(std::string_view op, std::function<void(const KernelRequest&, const Arguments&)> run) {
-  kernel_registry().add(
-      "custom", op,
-      [run = std::move(run)](const KernelRequest& request, std::span<const Layout>) -> std::optional<KernelOffer> {
-        if (request.has_bf16()) return std::nullopt;  // the plan goes through f32
-        KernelOffer offer;
-        offer.implementation = "custom";
-        offer.inputs.resize(request.inputs.size());
-        offer.outputs.resize(request.outputs.size());
-        offer.build = [run, request] { return make_kernel([run, request](const Arguments& a) { run(request, a); }); };
-        return offer;
-      });
+void register_plain_kernel(std::string_view op, std::function<void(const KernelRequest&, const Arguments&)> run,
+                           bool portable) {
+  kernel_registry().add("custom", op,
+                        [run = std::move(run), portable](const KernelRequest& request,
+                                                         std::span<const Layout>) -> std::optional<KernelOffer> {
+                          if (request.has_bf16()) return std::nullopt;  // the plan goes through f32
+                          KernelOffer offer;
+                          offer.portable = portable;
+                          offer.implementation = "custom";
+                          offer.inputs.resize(request.inputs.size());
+                          offer.outputs.resize(request.outputs.size());
+                          offer.build = [run, request] {
+                            return make_kernel([run, request](const Arguments& a) { run(request, a); });
+                          };
+                          return offer;
+                        });
 }
 
 }  // namespace lockstep::kernels

@@ -57,8 +57,8 @@ class KernelRegistry {
   // Whether the name belongs to an op of the library.
   bool is_reserved(std::string_view op) const;
 
-  // Returns all offers for the request, the preferred one first; none if no set supports it. Throws Error if the name
-  // of the op belongs to another class.
+  // Returns all offers for the request, the preferred one first; none if no set supports it. If the request wants
+  // portable bits, only offers that promise them count. Throws Error if the name of the op belongs to another class.
   std::vector<KernelOffer> offers(const KernelRequest& request, std::span<const Layout> offered) const;
   // Returns the preferred offer. Throws Error that names op and types if no set supports the request.
   KernelOffer offer(const KernelRequest& request, std::span<const Layout> offered) const;
@@ -86,10 +86,12 @@ class KernelRegistry {
 KernelRegistry& kernel_registry();
 
 // Registers a kernel for a custom op: `run(request, arguments)` computes on memory in plain layout, f32 or f64. The
-// plan inserts the reorders and casts that this needs. Call it from one thread, before models are compiled.
-void register_plain_kernel(std::string_view op, std::function<void(const KernelRequest&, const Arguments&)> run);
+// plan inserts the reorders and casts that this needs. `portable`: the function keeps KernelOffer::portable's promise.
+// Call it from one thread, before models are compiled.
+void register_plain_kernel(std::string_view op, std::function<void(const KernelRequest&, const Arguments&)> run,
+                           bool portable = false);
 
-// Throws the Error for a request that no set supports.
+// Throws the Error for a request that no set supports, or that none supports with portable bits.
 [[noreturn]] void fail_without_kernel(const KernelRequest& request);
 
 // These add the tables of the built-in sets.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/math.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/class_counts.h"
 #include "lockstep/ops/cross_entropy.h"
@@ -110,7 +111,7 @@ Metric perplexity(const Loss& loss, Value logits, std::string_view name) {
   Metric metric = mean_of(name, cast(loss.mean, DType::F64) * weight, Better::Lower);
   metric.sums.push_back(weight);
   metric.rule.finish = [](std::span<const double> sums, double /*samples*/, std::span<double> results) {
-    results[0] = std::exp(sums[0] / sums[1]);
+    results[0] = math::exp(sums[0] / sums[1]);
   };
   return metric;
 }

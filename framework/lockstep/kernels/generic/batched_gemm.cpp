@@ -1,7 +1,6 @@
 #include "lockstep/kernels/generic/batched_gemm.h"
 
 #include "lockstep/core/parallel_for.h"
-#include "lockstep/kernels/generic/gemm.h"
 
 namespace lockstep::kernels::generic {
 namespace {
@@ -24,36 +23,45 @@ std::int64_t matrix_offset(const Shape& operand, const Shape& y, std::int64_t pr
   return offset;
 }
 
+MatrixProduct::Sizes sizes_of(const Shape& a, bool transpose_a, bool transpose_b, const Shape& y) {
+  return {.transpose_a = transpose_a,
+          .transpose_b = transpose_b,
+          .m = y[y.rank() - 2],
+          .n = y[y.rank() - 1],
+          .k = a[a.rank() - (transpose_a ? 2 : 1)]};
+}
+
 }  // namespace
 
-BatchedGemm::BatchedGemm(const Shape& a, bool transpose_a, const Shape& b, bool transpose_b, const Shape& y)
-    : transpose_a_(transpose_a),
-      transpose_b_(transpose_b),
-      m_(y[y.rank() - 2]),
-      n_(y[y.rank() - 1]),
-      k_(a[a.rank() - (transpose_a ? 2 : 1)]),
+BatchedGemm::BatchedGemm(MatrixProduct::Way way, const Shape& a, bool transpose_a, const Shape& b, bool transpose_b,
+                         const Shape& y)
+    : product_(way, sizes_of(a, transpose_a, transpose_b, y)),
       columns_a_(a[a.rank() - 1]),
-      columns_b_(b[b.rank() - 1]) {
+      columns_b_(b[b.rank() - 1]),
+      columns_y_(y[y.rank() - 1]),
+      elements_y_(y[y.rank() - 2] * columns_y_),
+      work_(elements_y_ * a[a.rank() - (transpose_a ? 2 : 1)]) {
+  threads_ = way == MatrixProduct::Way::Blas && work_ <= kSmall;
   std::int64_t count = 1;
   for (int i = 0; i < y.rank() - 2; ++i) count *= y[i];
   for (std::int64_t p = 0; p < count; ++p) products_.push_back({matrix_offset(a, y, p), matrix_offset(b, y, p)});
 }
 
 template <class T>
-void BatchedGemm::run(const T* a, const T* b, T* y) const {
+void BatchedGemm::run(const T* a, const T* b, T* y, T* scratch) const {
   const auto multiply = [=, this](std::int64_t begin, std::int64_t end) {
     for (std::int64_t p = begin; p < end; ++p) {
       const Offsets& at = products_[static_cast<std::size_t>(p)];
-      gemm(transpose_a_, transpose_b_, m_, n_, k_, T(1), a + at.a, columns_a_, b + at.b, columns_b_, T(0),
-           y + p * m_ * n_, n_);
+      product_.run<T>({a + at.a, columns_a_}, {b + at.b, columns_b_}, false, {y + p * elements_y_, columns_y_},
+                      scratch);
     }
   };
   const auto count = static_cast<std::int64_t>(products_.size());
-  if (m_ * n_ * k_ > kSmall) return multiply(0, count);
-  parallel_for(count, m_ * n_ * k_ / 8, multiply);
+  if (!threads_) return multiply(0, count);
+  parallel_for(count, work_ / 8, multiply);
 }
 
-template void BatchedGemm::run<float>(const float*, const float*, float*) const;
-template void BatchedGemm::run<double>(const double*, const double*, double*) const;
+template void BatchedGemm::run<float>(const float*, const float*, float*, float*) const;
+template void BatchedGemm::run<double>(const double*, const double*, double*, double*) const;
 
 }  // namespace lockstep::kernels::generic

@@ -4,7 +4,6 @@
 
 #include "lockstep/kernels/generic/convolution_columns.h"
 #include "lockstep/kernels/generic/elementwise.h"
-#include "lockstep/kernels/generic/gemm.h"
 
 namespace lockstep::kernels::generic {
 
@@ -86,16 +85,41 @@ void backward_weights_direct(const Sizes& s, const T* x, const T* dy, T* dw) {
   });
 }
 
+// The product of one sample and group in each direction; with im2col its scratch memory lies behind the columns.
+MatrixProduct forward_product(const Sizes& s, MatrixProduct::Way way) {
+  return {way, {.transpose_a = false, .transpose_b = false, .m = s.group_out, .n = s.out_image, .k = s.depth}};
+}
+MatrixProduct backward_data_product(const Sizes& s, MatrixProduct::Way way) {
+  return {way, {.transpose_a = true, .transpose_b = false, .m = s.depth, .n = s.out_image, .k = s.group_out}};
+}
+MatrixProduct backward_weights_product(const Sizes& s, MatrixProduct::Way way) {
+  return {way, {.transpose_a = false, .transpose_b = true, .m = s.group_out, .n = s.depth, .k = s.out_image}};
+}
+std::int64_t scratch_of(const Sizes& s, const MatrixProduct& product) {
+  return s.direct() ? 0 : s.scratch() + product.scratch();
+}
+
 }  // namespace
 
-std::int64_t convolution_forward_scratch(const ConvolutionGeometry& g) { return Sizes(g).scratch(); }
-std::int64_t convolution_backward_data_scratch(const ConvolutionGeometry& g) { return Sizes(g).scratch(); }
-std::int64_t convolution_backward_weights_scratch(const ConvolutionGeometry& g) { return Sizes(g).scratch(); }
+std::int64_t convolution_forward_scratch(const ConvolutionGeometry& g, MatrixProduct::Way way) {
+  const Sizes s(g);
+  return scratch_of(s, forward_product(s, way));
+}
+std::int64_t convolution_backward_data_scratch(const ConvolutionGeometry& g, MatrixProduct::Way way) {
+  const Sizes s(g);
+  return scratch_of(s, backward_data_product(s, way));
+}
+std::int64_t convolution_backward_weights_scratch(const ConvolutionGeometry& g, MatrixProduct::Way way) {
+  const Sizes s(g);
+  return scratch_of(s, backward_weights_product(s, way));
+}
 
 template <class T>
-void convolution_forward(const ConvolutionGeometry& g, const T* x, const T* w, const T* bias, T* y, T* scratch) {
+void convolution_forward(const ConvolutionGeometry& g, const T* x, const T* w, const T* bias, T* y, T* scratch,
+                         MatrixProduct::Way way) {
   const Sizes s(g);
   if (s.direct()) return forward_direct(s, x, w, bias, y);
+  const MatrixProduct product = forward_product(s, way);
   for (std::int64_t n = 0; n < s.batch; ++n) {
     for (std::int64_t group = 0; group < s.groups; ++group) {
       const T* in = x + (n * s.in_channels + group * s.group_in) * s.in_image;
@@ -106,47 +130,54 @@ void convolution_forward(const ConvolutionGeometry& g, const T* x, const T* w, c
           std::fill(out + o * s.out_image, out + (o + 1) * s.out_image, bias[group * s.group_out + o]);
         }
       }
-      gemm<T>(false, false, s.group_out, s.out_image, s.depth, T(1), w + group * s.group_out * s.depth, s.depth,
-              s.pointwise() ? in : scratch, s.out_image, bias ? T(1) : T(0), out, s.out_image);
+      product.run<T>({w + group * s.group_out * s.depth, s.depth}, {s.pointwise() ? in : scratch, s.out_image},
+                     bias != nullptr, {out, s.out_image}, scratch + s.scratch());
     }
   }
 }
 
 template <class T>
-void convolution_backward_data(const ConvolutionGeometry& g, const T* dy, const T* w, T* dx, T* scratch) {
+void convolution_backward_data(const ConvolutionGeometry& g, const T* dy, const T* w, T* dx, T* scratch,
+                               MatrixProduct::Way way) {
   const Sizes s(g);
   if (s.direct()) return backward_data_direct(s, dy, w, dx);
+  const MatrixProduct product = backward_data_product(s, way);
   for (std::int64_t n = 0; n < s.batch; ++n) {
     for (std::int64_t group = 0; group < s.groups; ++group) {
       T* in = dx + (n * s.in_channels + group * s.group_in) * s.in_image;
       const T* out = dy + (n * s.out_channels + group * s.group_out) * s.out_image;
-      gemm<T>(true, false, s.depth, s.out_image, s.group_out, T(1), w + group * s.group_out * s.depth, s.depth, out,
-              s.out_image, T(0), s.pointwise() ? in : scratch, s.out_image);
+      product.run<T>({w + group * s.group_out * s.depth, s.depth}, {out, s.out_image}, false,
+                     {s.pointwise() ? in : scratch, s.out_image}, scratch + s.scratch());
       if (!s.pointwise()) col2im(s, scratch, in);
     }
   }
 }
 
 template <class T>
-void convolution_backward_weights(const ConvolutionGeometry& g, const T* x, const T* dy, T* dw, T* scratch) {
+void convolution_backward_weights(const ConvolutionGeometry& g, const T* x, const T* dy, T* dw, T* scratch,
+                                  MatrixProduct::Way way) {
   const Sizes s(g);
   if (s.direct()) return backward_weights_direct(s, x, dy, dw);
   if (s.batch == 0) std::fill(dw, dw + s.out_channels * s.depth, T(0));
+  const MatrixProduct product = backward_weights_product(s, way);
   for (std::int64_t n = 0; n < s.batch; ++n) {
     for (std::int64_t group = 0; group < s.groups; ++group) {
       const T* in = x + (n * s.in_channels + group * s.group_in) * s.in_image;
       const T* out = dy + (n * s.out_channels + group * s.group_out) * s.out_image;
       if (!s.pointwise()) im2col(s, in, scratch);
-      gemm<T>(false, true, s.group_out, s.depth, s.out_image, T(1), out, s.out_image, s.pointwise() ? in : scratch,
-              s.out_image, n > 0 ? T(1) : T(0), dw + group * s.group_out * s.depth, s.depth);
+      product.run<T>({out, s.out_image}, {s.pointwise() ? in : scratch, s.out_image}, n > 0,
+                     {dw + group * s.group_out * s.depth, s.depth}, scratch + s.scratch());
     }
   }
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                                           \
-  template void convolution_forward<T>(const ConvolutionGeometry&, const T*, const T*, const T*, T*, T*); \
-  template void convolution_backward_data<T>(const ConvolutionGeometry&, const T*, const T*, T*, T*);     \
-  template void convolution_backward_weights<T>(const ConvolutionGeometry&, const T*, const T*, T*, T*);
+#define LOCKSTEP_INSTANTIATE(T)                                                                          \
+  template void convolution_forward<T>(const ConvolutionGeometry&, const T*, const T*, const T*, T*, T*, \
+                                       MatrixProduct::Way);                                              \
+  template void convolution_backward_data<T>(const ConvolutionGeometry&, const T*, const T*, T*, T*,     \
+                                             MatrixProduct::Way);                                        \
+  template void convolution_backward_weights<T>(const ConvolutionGeometry&, const T*, const T*, T*, T*,  \
+                                                MatrixProduct::Way);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)
 #undef LOCKSTEP_INSTANTIATE

@@ -27,15 +27,26 @@ KernelFactory without_bf16(KernelFactory factory) {
   };
 }
 
+// Plain C++ without contraction, whose sums follow shapes, and functions of core/math.h: offers promise portable bits.
+KernelFactory portable(KernelFactory factory) {
+  return [factory = std::move(factory)](const KernelRequest& request, std::span<const Layout> offered) {
+    std::vector<KernelOffer> offers = factory(request, offered);
+    for (KernelOffer& offer : offers) offer.portable = true;
+    return offers;
+  };
+}
+KernelFactory portable_without_bf16(KernelFactory factory) { return portable(without_bf16(std::move(factory))); }
+
 }  // namespace
 
 void register_generic_kernels(KernelRegistry& registry) {
   using namespace generic;
   for (const auto part :
-       {elementwise_rows, product_rows, matmul_rows, reduction_rows, row_norm_rows, image_rows, spatial_rows, loss_rows,
-        synchronised_rows, shape_sum_rows, index_sum_rows, recurrent_rows, fourier_rows, attention_rows, table_rows})
-    registry.add("generic", part(), without_bf16);
-  for (const auto part : {shape_rows, index_rows, cache_rows}) registry.add("generic", part());
+       {elementwise_rows, reduction_rows, row_norm_rows, image_rows, spatial_rows, loss_rows, synchronised_rows,
+        shape_sum_rows, index_sum_rows, recurrent_rows, fourier_rows, attention_rows, table_rows})
+    registry.add("generic", part(), portable_without_bf16);
+  for (const auto part : {product_rows, matmul_rows}) registry.add("generic", part(), without_bf16);
+  for (const auto part : {shape_rows, index_rows, cache_rows}) registry.add("generic", part(), portable);
 }
 
 }  // namespace lockstep::kernels

@@ -6,10 +6,16 @@
 
 #include "lockstep/kernels/common/offers.h"
 #include "lockstep/kernels/generic/elementwise.h"
+#include "lockstep/kernels/generic/matrix_product.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/epilogue.h"
 
 namespace lockstep::kernels::generic {
+
+// How the products of a request are computed. An offer on them is portable if the request wants that.
+inline MatrixProduct::Way way_of(const KernelRequest& r) {
+  return r.wants_portable() ? MatrixProduct::Way::Portable : MatrixProduct::Way::Blas;
+}
 
 // Applies the epilogue in place, in separate loops.
 template <class T>

@@ -1,9 +1,8 @@
 // Direct convolution for few channels and small images, whose rows are the lanes: plain f32 x [batch, in_channels,
 // in_h, in_w] and y, stride and dilation 1, one group. Sums are taken in f32 along a fixed order and, in weight
-// gradients, in double over fixed parts of the batch: results depend on the geometry and never on threads; those of
-// weight gradients, which are summed along the lanes, also on the level's number of lanes. Immutable after
-// construction, which throws Error for a geometry that supports_convolution refuses; running works on OpenMP threads,
-// over samples, and neither allocates nor throws.
+// gradients, in double over fixed parts of the batch: results depend on the geometry, never on threads or the level of
+// instructions. Immutable after construction, which throws Error for a geometry that supports_convolution refuses;
+// running works on OpenMP threads, over samples, and neither allocates nor throws.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +15,11 @@
 namespace lockstep::kernels::native {
 
 bool supports_convolution(const ConvolutionGeometry& g);
-// Whether these kernels support the geometry; and whether they should be the fastest, by the measurements in
-// convolution_rule.cpp.
-bool direct_forward_wins(const ConvolutionGeometry& g);
-bool direct_backward_data_wins(const ConvolutionGeometry& g);
-bool direct_backward_weights_wins(const ConvolutionGeometry& g);
+// Whether these kernels support the geometry and should be the fastest, by the measurements in convolution_rule.cpp;
+// with `portable` bits the answer is the same at every level of instructions.
+bool direct_forward_wins(const ConvolutionGeometry& g, bool portable = false);
+bool direct_backward_data_wins(const ConvolutionGeometry& g, bool portable = false);
+bool direct_backward_weights_wins(const ConvolutionGeometry& g, bool portable = false);
 
 // The output positions of each vector, and the packing of samples for them.
 struct ConvolutionTiling {

@@ -19,24 +19,25 @@ namespace {
 //   3 ->  6         1.6  2.7  1.3        1.5  1.7  0.9        2.2  2.8  1.4
 //   6 -> 16         1.0  1.5  1.1        0.8  1.0  0.9        1.1  1.5  1.2
 //   8 ->  8         1.4  1.0  0.8        1.3  0.7  0.6        1.9  1.0  0.9
-// The baseline, without fused multiply-adds, is not offered.
-bool fits(const ConvolutionGeometry& g) {
+// The baseline, without fused multiply-adds, is not offered, unless bits must be those of the other levels.
+bool fits(const ConvolutionGeometry& g, bool portable) {
   constexpr std::int64_t kMostPixels = 64 * 64;
-  return native_level() != "baseline" && supports_convolution(g) && g.batch > 0 && g.in_h * g.in_w <= kMostPixels;
+  return (portable || native_level() != "baseline") && supports_convolution(g) && g.batch > 0 &&
+         g.in_h * g.in_w <= kMostPixels;
 }
 
 }  // namespace
 
-bool direct_forward_wins(const ConvolutionGeometry& g) {
-  return fits(g) && g.in_channels <= 8 && g.out_channels <= (g.out_w() < 14 ? 6 : 8);
+bool direct_forward_wins(const ConvolutionGeometry& g, bool portable) {
+  return fits(g, portable) && g.in_channels <= 8 && g.out_channels <= (g.out_w() < 14 ? 6 : 8);
 }
 
-bool direct_backward_data_wins(const ConvolutionGeometry& g) {
-  return fits(g) && g.in_channels <= (g.in_w < 28 ? 6 : 8) && g.out_channels <= 32;
+bool direct_backward_data_wins(const ConvolutionGeometry& g, bool portable) {
+  return fits(g, portable) && g.in_channels <= (g.in_w < 28 ? 6 : 8) && g.out_channels <= 32;
 }
 
-bool direct_backward_weights_wins(const ConvolutionGeometry& g) {
-  if (!fits(g)) return false;
+bool direct_backward_weights_wins(const ConvolutionGeometry& g, bool portable) {
+  if (!fits(g, portable)) return false;
   if (g.in_channels <= 3) return g.out_channels <= (g.out_w() >= 24 && g.kernel_w >= 5 ? 8 : 4);
   return g.in_channels <= (g.out_w() < 24 ? 6 : 8) && g.out_w() >= 10 && g.out_channels <= 32;
 }

@@ -46,7 +46,8 @@ std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<c
 std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<ConvolutionOp>();
   const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
-  if (r.dtype() != DType::F32 || op.epilogue().residual || !direct_forward_wins(g)) return std::nullopt;
+  if (r.dtype() != DType::F32 || op.epilogue().residual || !direct_forward_wins(g, r.wants_portable()))
+    return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [g, relu = op.epilogue().relu, bias = op.has_bias(r.inputs.size())] {
     auto kernel = std::make_shared<const DirectConvolution>(g, DirectConvolution::Direction::Forward);
@@ -66,7 +67,7 @@ std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const L
 std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<const Layout>) {
   const auto g =
       convolution_geometry(r.as<ConvolutionBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
-  if (r.dtype() != DType::F32 || !direct_backward_data_wins(g)) return std::nullopt;
+  if (r.dtype() != DType::F32 || !direct_backward_data_wins(g, r.wants_portable())) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [g] {
     auto kernel = std::make_shared<const DirectConvolution>(g, DirectConvolution::Direction::BackwardData);
@@ -81,7 +82,8 @@ std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<co
 std::optional<KernelOffer> convolution_weights(const KernelRequest& r, std::span<const Layout>) {
   const auto& op = r.as<ConvolutionBackwardWeightsOp>();
   const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
-  if (r.has_bf16() || r.dtype() != DType::F32 || !direct_backward_weights_wins(g)) return std::nullopt;
+  if (r.has_bf16() || r.dtype() != DType::F32 || !direct_backward_weights_wins(g, r.wants_portable()))
+    return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [g, bias = r.outputs.size() > 1] {
     auto kernel = std::make_shared<const DirectWeightGradient>(g);
@@ -109,11 +111,15 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
   return offer;
 }
 
-// Adds the level of instructions to the names of offers.
-KernelFactory named_by_level(KernelFactory factory) {
+// Adds the level of instructions to the names of offers. Bits are the same at every level, except in bf16, whose
+// products of pairs follow the processor.
+KernelFactory portable_by_level(KernelFactory factory) {
   return [factory = std::move(factory)](const KernelRequest& request, std::span<const Layout> offered) {
     std::vector<KernelOffer> offers = factory(request, offered);
-    for (KernelOffer& offer : offers) offer.implementation = fmt::format("native:{}", native_level());
+    for (KernelOffer& offer : offers) {
+      offer.implementation = fmt::format("native:{}", native_level());
+      offer.portable = !request.has_bf16();
+    }
     return offers;
   };
 }
@@ -125,10 +131,8 @@ namespace lockstep::kernels {
 
 void register_native_kernels(KernelRegistry& registry) {
   using namespace native;
-  registry.add("native", batch_norm_rows(), named_by_level);
-  registry.add("native", row_norm_rows(), named_by_level);
-  registry.add("native", pointwise_rows(), named_by_level);
-  registry.add("native", attention_rows(), named_by_level);
+  for (const auto part : {batch_norm_rows, row_norm_rows, pointwise_rows, attention_rows})
+    registry.add("native", part(), portable_by_level);
   registry.add("native",
                {
                    kernel_row<ConvolutionOp>("conv1d", convolution),
@@ -143,7 +147,7 @@ void register_native_kernels(KernelRegistry& registry) {
                    kernel_row<PoolGradientOp>("max_pool2d_gradient", max_pool_gradient),
                    kernel_row<CastOp>("cast", cast_kernel),
                },
-               named_by_level);
+               portable_by_level);
 }
 
 }  // namespace lockstep::kernels

@@ -1,8 +1,8 @@
 // The functions of one instruction set level: one table per family, filled in by the sources in levels/. Every function
 // is serial, works on the range it is given and allocates nothing; drivers beside this header (batch_norm.h,
 // elementwise.h) share the ranges out to threads. This header is compiled into every level, so it holds data only: an
-// inline function here would be merged by the linker across levels. Except in weight gradients, whose sums run along
-// the lanes, the bits of a result do not depend on the level.
+// inline function here would be merged by the linker across levels. The bits of a result do not depend on the level,
+// except in products of bf16 pairs (pair_tables.h).
 #pragma once
 
 #include <cstdint>
@@ -156,7 +156,7 @@ struct ConvolutionTable {
   };
   void (*forward)(const Forward&);
   void (*weights)(const Weights&);
-  void (*fold)(std::int64_t n, const float* sums, float* totals);  // totals [n] of sums [n][16]
+  void (*fold)(std::int64_t n, const float* sums, float* totals);  // totals [n] of sums [n][16], halves onto halves
   void (*copy)(const Rows&);
 };
 

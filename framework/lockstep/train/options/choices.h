@@ -60,6 +60,12 @@ struct Choices<kernels::KernelOptions::ConvMath> {
 };
 
 template <>
+struct Choices<kernels::KernelOptions::Bits> {
+  using Bits = kernels::KernelOptions::Bits;
+  static constexpr std::array kAll{NamedValue{Bits::Fast, "fast"}, NamedValue{Bits::Portable, "portable"}};
+};
+
+template <>
 struct Choices<plan::Recompute> {
   static constexpr std::array kAll{NamedValue{plan::Recompute::None, "none"},
                                    NamedValue{plan::Recompute::Norms, "norms"},

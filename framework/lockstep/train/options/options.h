@@ -28,6 +28,7 @@ struct CheckpointOptions {
   std::int64_t every_epochs = 1;  // epochs between checkpoints; 0: none
   std::int64_t every_steps = 0;   // updates between checkpoints; 0: none
   double every_minutes = 0;       // minutes between checkpoints; 0: none
+  bool change_bits = false;       // a resume may have other KernelOptions::bits than the checkpoint
   std::string keep = "3";         // the files that stay, as parse_retention() reads it (checkpoint/retention.h)
   // One of this number of checkpoints has all rows of sparse tables; the others have the rows that changed since then.
   std::int64_t full_tables_every = 1;

@@ -193,6 +193,18 @@ void check_purpose(const Options& o) {
       "the row of one that cannot be read");
 }
 
+// Portable bits need kernels that follow from shapes alone, in types whose products all processors round alike.
+void check_bits(const Options& o) {
+  if (o.trainer.compile.kernels.bits != kernels::KernelOptions::Bits::Portable) return;
+  check(!o.trainer.autotune, kOptionsSite,
+        "--bits portable with --autotune, expected one of the two: measured choices differ between machines");
+  check(o.precision == Precision::F32 || o.precision == Precision::F64, kOptionsSite,
+        "--bits portable with --precision {}, expected f32 or f64: processors round products of bf16 differently",
+        choice_name(o.precision));
+  check(o.trainer.parallel.path != ParallelOptions::Path::Mpi, kOptionsSite,
+        "--bits portable with --allreduce mpi, expected another path: sums of MPI_Allreduce depend on the MPI library");
+}
+
 // At most one option may replace the reduction tree.
 void check_communication(const Options& o) {
   const ParallelOptions& p = o.trainer.parallel;
@@ -225,6 +237,7 @@ void validate(const Options& options, int world_size) {
   check_batch(options, world_size);
   check_rates(options);
   check_communication(options);
+  check_bits(options);
   check_averages(options);
   check_norms(options, world_size);
   check_run(options);

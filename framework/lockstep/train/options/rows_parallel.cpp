@@ -29,7 +29,8 @@ OptionGroup rank_rows(Options& o) {
           {.name = "threads",
            .value = option_value(o.threads),
            .argument = "N",
-           .text = "compute threads per rank; 0: one per core, but 1 with --shards, because bits depend on it",
+           .text = "compute threads per rank; 0: one per core, but 1 with --shards, because bits depend on it unless "
+                   "--bits portable",
            .high = 4096,
            .per_node = true},
           {.name = "loaders",

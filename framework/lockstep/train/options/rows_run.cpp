@@ -18,6 +18,11 @@ OptionGroup run_rows(Options& o) {
                .text = "continue from the newest valid checkpoint in --output (auto), or from FILE",
                .resume = Resume::Unsaid,
                .effect = Effect::None},
+              {.name = "change-bits",
+               .value = option_value(o.checkpoints.change_bits),
+               .text = "resume from a checkpoint that was made with another --bits; the promise then begins anew",
+               .resume = Resume::Unsaid,
+               .effect = Effect::None},
               {.name = "evaluate-only",
                .value = option_value(o.evaluate_only),
                .text = "train nothing: evaluate the weights of --resume or --weights on all evaluation sets, print the "

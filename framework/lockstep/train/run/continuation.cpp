@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 
 #include "lockstep/comm/agreement.h"
@@ -33,6 +34,8 @@ const std::vector<Rule>& same_with_shards() {
   return rules;
 }
 constexpr std::array kNamed{"ranks", "threads", "instructions", "blas", "kernels", "lockstep", "compiler", "mpi"};
+// Those on which portable bits do not depend.
+constexpr std::array<std::string_view, 5> kPortable{"threads", "instructions", "blas", "compiler", "mpi"};
 
 // Returns the rows of options with this condition for a resume.
 std::vector<OptionRow> rows_with(Resume resume) {
@@ -199,6 +202,24 @@ void check_states(const nlohmann::json& saved, const nlohmann::json& now, const 
         as_before(fmt::format("{}", fmt::join(words, " "))));
 }
 
+// The promise of a run's bits (--bits); files that are older than the option promise nothing.
+std::string promise(const nlohmann::json& metadata) {
+  const auto found = metadata.find("bits");
+  return found != metadata.end() && found->is_string() ? found->get<std::string>() : "fast";
+}
+
+// Returns whether both runs promise the same bits. Throws Error if not, unless --change-bits allows it.
+bool same_promise(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
+  const std::string there = promise(saved), here = promise(now);
+  check(there == here || options_of(now, "this run").value("change-bits", false), kSite,
+        "{}: --bits was {}, this run has {}: what follows would not have the bits of the run that it continues; pass "
+        "--bits {} as before, or --change-bits to go on with other bits",
+        file, there, here, there);
+  return there == here;
+}
+
+// With shards the bits stay, so whatever they depend on must. Portable bits depend on options alone, and under another
+// promise they are other bits.
 void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
   const nlohmann::json &there = options_of(saved, file), &here = options_of(now, "this run");
   for (const OptionRow& row : rows_with(Resume::SameWithShards)) {
@@ -206,6 +227,7 @@ void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const st
     check(before == here[row.name], kSite, "{}: with --shards, --{} was {}, this run has {}: {}; {}", file, row.name,
           text_of(before), text_of(here[row.name]), row.reason, as_before(row.name, before));
   }
+  if (promise(saved) != promise(now) || promise(now) == "portable") return;
   for (const Rule& rule : same_with_shards()) check_same(saved, now, {rule.key, "with --shards, " + rule.advice}, file);
 }
 
@@ -240,6 +262,7 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
                     text_of(entry(saved, "global_batch", file)));
     check_same(saved, now, {"global_batch", advice}, file);
   }
+  const bool promised = same_promise(saved, now, file) && promise(now) == "portable";
   if (options["shards"] != 0) check_bits(saved, now, file);
   nlohmann::json before = options_of(saved, file), here = options;
   for (const OptionRow& row : rows_with(Resume::Unsaid)) {
@@ -248,6 +271,7 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   }
   at.notes = differences(text_of(before), text_of(here), "in the checkpoint", "now");
   for (const char* key : kNamed) {
+    if (promised && std::ranges::find(kPortable, key) != kPortable.end()) continue;
     if (!saved.contains(key) || !now.contains(key) || saved[key] == now[key]) continue;
     at.notes.push_back(fmt::format("{}: {} in the checkpoint, {} now", key, text_of(saved[key]), text_of(now[key])));
   }

@@ -32,6 +32,7 @@ nlohmann::json metadata(const RunFacts& facts, const Trainer& trainer, const Cou
                              {"threads", facts.threads.compute},
                              {"instructions", cpu.instructions},
                              {"blas", cpu.blas},
+                             {"bits", facts.options.trainer.is_portable() ? "portable" : "fast"},
                              {"kernels", trainer.kernels()},
                              {"lockstep", LOCKSTEP_VERSION},
                              {"compiler", __VERSION__},

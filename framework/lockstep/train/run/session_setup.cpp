@@ -29,8 +29,10 @@ std::string options_by_line(const Options& options, std::string_view program) {
 }
 
 int requested_threads(const Options& options) {
-  // With shards the bits depend on the threads per rank, so the default must not depend on the number of ranks.
-  return options.threads > 0 ? options.threads : options.trainer.shards > 0 ? 1 : host::environment_threads();
+  // With shards the bits depend on the threads per rank, so the default must not depend on the number of ranks; with
+  // portable bits nothing depends on threads.
+  const bool one = options.trainer.shards > 0 && !options.trainer.is_portable();
+  return options.threads > 0 ? options.threads : one ? 1 : host::environment_threads();
 }
 
 std::string sharing_domain(const Options& options) {

@@ -57,7 +57,7 @@ StartReport check_start(const RunFacts& facts) {
   subject.threads = facts.threads.compute;
   subject.same.program = facts.name;
   subject.same.options = options_by_line(o, facts.program);
-  if (o.trainer.shards > 0) subject.same.arithmetic = arithmetic(facts.threads);
+  if (o.trainer.shards > 0 && !o.trainer.is_portable()) subject.same.arithmetic = arithmetic(facts.threads);
   if (facts.saves_by_itself()) subject.output = o.output;
   StartReport report{.findings = look(facts.comm, preflight::start_checks(o.preflight), subject)};
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

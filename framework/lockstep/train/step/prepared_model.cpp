@@ -49,6 +49,14 @@ void check_options(const TrainerOptions& o, int ranks) {
         "{} micro-batches of a global batch of {}, expected at least 1, and no more than samples", o.accumulate,
         o.global_batch);
   check(is_floating(o.precision), kSite, "the precision is {}, expected f32 or f64", name_of(o.precision));
+  check(!o.is_portable() || !(o.autotune || o.compile.bf16 || o.parallel.path == ParallelOptions::Path::Mpi), kSite,
+        "portable bits with {}, expected {}",
+        o.autotune       ? "autotuned kernels"
+        : o.compile.bf16 ? "bf16"
+                         : "gradients that MPI sums",
+        o.autotune       ? "kernels that follow from shapes: measured choices differ between machines"
+        : o.compile.bf16 ? "f32 or f64: processors round products of bf16 differently"
+                         : "another path: MPI libraries add in other orders");
   check(o.bucket_bytes >= 0, kSite, "buckets of {} bytes, expected at least 1, or 0", o.bucket_bytes);
   check(std::isfinite(o.clip_norm) && o.clip_norm >= 0, kSite,
         "the largest norm of the gradient is {}, expected a positive number, or 0 for any", o.clip_norm);
@@ -92,11 +100,12 @@ std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fie
       "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nrule {}\nweight decay {}\n"
       "bucket bytes {}\nclip norm {}\npath {}\nshare weights {}\nshard optimizer {}\nwire {}\noverlap {}\n"
       "late updates {}\nhook {}\nlocal steps {}\nsums of callbacks {}\nclip value {}\nclip layer norm {}\nmoving "
-      "average {}\nmean from epoch {}\nnoise scale {}\n",
+      "average {}\nmean from epoch {}\nnoise scale {}\nportable bits {}\n",
       o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.rule->name(),
       o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path), p.share_weights, p.shard_optimizer,
       static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr, p.local_steps, o.sums,
-      o.update.clip_value, o.update.clip_layer_norm, o.average.ema, o.average.swa_start, o.noise_scale);
+      o.update.clip_value, o.update.clip_layer_norm, o.average.ema, o.average.swa_start, o.noise_scale,
+      o.is_portable());
   text +=
       fmt::format("verified every {}\ncompared every {}\non mismatch {}\nguard action {}\ngradient limits {} {} {}\n",
                   g.verify_every, g.compare_every, static_cast<int>(g.on_mismatch), static_cast<int>(g.action),
@@ -248,10 +257,12 @@ parallel::Domains PreparedModel::domains(const nn::Module& module) {
 
 std::string PreparedModel::kernels() const {
   const plan::CompileOptions& compile = model_.options();
+  const char* const math = compile.kernels.conv_math == kernels::KernelOptions::ConvMath::Exact ? "exact" : "fast";
+  if (options_.is_portable()) return fmt::format("portable {} {}", name_of(options_.precision), math);
   return fmt::format(
       "{} {} {} {} choices {:016x}", kernels::native_level(), kernels::onednn_version(),
       compile.bf16 ? fmt::format("bf16 with {}", kernels::native_pairs()) : std::string(name_of(options_.precision)),
-      compile.kernels.conv_math == kernels::KernelOptions::ConvMath::Exact ? "exact" : "fast", choices_);
+      math, choices_);
 }
 
 std::string PreparedModel::describe_parallel(const std::string& driver) const {

@@ -39,7 +39,9 @@ struct TrainerOptions {
   plan::CompileOptions compile = {};
   bool autotune = false;                      // measure the fastest kernels, see train/step/autotune.h
   std::filesystem::path autotune_cache = {};  // file of the measured choices; empty: not saved
-  Heartbeat* heartbeat = nullptr;             // for a watchdog (train/monitor/watchdog.h); must outlive the trainer
+
+  bool is_portable() const { return compile.kernels.bits == kernels::KernelOptions::Bits::Portable; }
+  Heartbeat* heartbeat = nullptr;  // for a watchdog (train/monitor/watchdog.h); must outlive the trainer
 };
 
 // The order in which all ranks together read a data set.

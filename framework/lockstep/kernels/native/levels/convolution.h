@@ -89,7 +89,8 @@ void convolution_forward(const ConvolutionTable::Forward& c) {
   });
 }
 
-// Of `Filters` filters and `Columns` of the kernel's columns in one of its rows.
+// Of `Filters` filters and `Columns` of the kernel's columns in one of its rows; one register's lanes of each vector,
+// so that a lane's sum is the same at every level.
 template <int Filters, int Columns>
 [[gnu::noinline]] void weight_sums(const ConvolutionTable::Weights& c, const float* x, const float* dy, float* sums,
                                    std::int64_t filter_sums) {
@@ -104,18 +105,15 @@ template <int Filters, int Columns>
     const float* gradient = dy;
     for (std::int64_t v = 0; v < c.count; ++v, gradient += kLanes) {
       const float* from = x + c.offsets[v];
+      NativeF32 d[Filters];
 #pragma GCC unroll 4
-      for (int n = 0; n < kLanes; n += kNative) {
-        NativeF32 d[Filters];
-#pragma GCC unroll 4
-        for (int f = 0; f < Filters; ++f) d[f] = load_native(gradient + f * filter_dy + n);
+      for (int f = 0; f < Filters; ++f) d[f] = load_native(gradient + f * filter_dy);
 #pragma GCC unroll 5
-        for (int k = 0; k < Columns; ++k) {
-          NativeF32 u = load_native(from + n + k);
-          keep_in_register(u);
+      for (int k = 0; k < Columns; ++k) {
+        NativeF32 u = load_native(from + k);
+        keep_in_register(u);
 #pragma GCC unroll 4
-          for (int f = 0; f < Filters; ++f) total[f][k] = multiply_add(u, d[f], total[f][k]);
-        }
+        for (int f = 0; f < Filters; ++f) total[f][k] = multiply_add(u, d[f], total[f][k]);
       }
     }
   }
@@ -135,21 +133,25 @@ void convolution_weights(const ConvolutionTable::Weights& c) {
       const float* x = c.x + row / s.kernel_h * s.plane + row % s.kernel_h * s.stride;
       float* sums = c.sums + filter * filter_sums + row * s.kernel_w * kLanes;
       in_blocks<kMostColumns>(s.kernel_w, [=, &c](std::int64_t column, auto columns) {
-        weight_sums<filters.value, columns.value>(c, x + column, dy, sums + column * kLanes, filter_sums);
+        for (int at = 0; at < kLanes; at += kNative)
+          weight_sums<filters.value, columns.value>(c, x + column + at, dy + at, sums + column * kLanes + at,
+                                                    filter_sums);
       });
     }
   });
   for (std::int64_t f = 0; f < s.filters; ++f) {
-    NativeF32 total = load_native(c.bias_sums + f * kLanes);
+    Lanes total = load(c.bias_sums + f * kLanes);
     for (std::int64_t sample = 0; sample < c.samples; ++sample) {
       const float* dy = c.dy + sample * c.dy_sample + f * filter_dy;
-      for (std::int64_t i = 0; i < filter_dy; i += kNative) total += load_native(dy + i);
+      for (std::int64_t i = 0; i < filter_dy; i += kLanes) total = total + load(dy + i);
     }
-    store_native(c.bias_sums + f * kLanes, total);
+    store(c.bias_sums + f * kLanes, total);
   }
 }
 
-LOCKSTEP_INLINE float total_of(NativeF32 v) {
+// Halves are added to halves, at every level.
+LOCKSTEP_INLINE float total_of(Vector<kNative> lanes) {
+  NativeF32 v = lanes.value;
 #if defined(__AVX512F__)
   v += __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7);
   v += __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3);
@@ -158,9 +160,13 @@ LOCKSTEP_INLINE float total_of(NativeF32 v) {
 #endif
   return (v[0] + v[2]) + (v[1] + v[3]);
 }
+template <int N>
+LOCKSTEP_INLINE float total_of(Vector<N> v) {
+  return total_of(v.low + v.high);
+}
 
 void convolution_fold(std::int64_t n, const float* sums, float* totals) {
-  for (std::int64_t i = 0; i < n; ++i) totals[i] = total_of(load_native(sums + i * kLanes));
+  for (std::int64_t i = 0; i < n; ++i) totals[i] = total_of(load(sums + i * kLanes));
 }
 
 void convolution_copy(const ConvolutionTable::Rows& c) {

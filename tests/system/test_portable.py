@@ -1,0 +1,142 @@
+"""--bits portable: losses and weights equal, bit for bit, for any ranks, threads and level of instructions.
+
+LOCKSTEP_PEER_BIN may name the programs of another build (of another compiler or MPI library): its bits are then compared, too.
+"""
+
+import array
+import itertools
+import json
+import os
+import unittest
+from pathlib import Path
+
+import support
+from support import checkpoints, clean_environment, metrics, program, ranks
+
+FEW = ["--loaders", 0, "--log-every", 1, "--hash-every", 1, "--schedule", "constant", "--eval-every", 0, "--checkpoint-every", 0,
+       "--checkpoint-every-steps", 1000, "--shards", 4,
+       "--bits", "portable", "--no-preflight", "--quiet"]
+MODELS = {
+    "resnet": ["train_resnet", "--depth", 20, "--dataset", "digits", "--limit-train", 32, "--limit-eval", 8, "--global-batch", 8, "--lr", 0.05],
+    "lenet": ["train_toy", "--dataset", "synthetic", "--global-batch", 8, "--augment"],
+    "mlp": ["train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 8, "--global-batch", 16, "--optimizer", "adam", "--augment"],
+    "unet": ["train_fields", "--dataset", "arrays", "--inputs", "u.npy", "--targets", "u.npy", "--width", 4, "--global-batch", 8, "--eval-fraction", 0.25,
+             "--warmup-epochs", 0],
+    "gpt": ["train_gpt", "--layers", 1, "--heads", 2, "--width", 16, "--context", 24, "--corpus-samples", 40, "--limit-eval", 5, "--dropout", 0.1,
+            "--global-batch", 8, "--warmup-epochs", 0],
+    "recsys": ["train_recsys", "--click-samples", 96, "--click-eval-samples", 20, "--click-fields", 3, "--click-ids", 20, "--dim", 4, "--top", "8",
+               "--bottom", "8", "--global-batch", 16, "--warmup-epochs", 0],
+}
+# Each number of ranks and threads and each level; other models have other pairs of them.
+CHEAP = [(1, 1, "baseline"), (2, 2, "avx2"), (3, 3, "avx512")]
+
+
+def levels():
+    """Those that this processor can run, slowest first."""
+    flags = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), "").split()
+    return ["baseline"] + ["avx2"] * ({"avx2", "fma"} <= set(flags)) + ["avx512"] * ({"avx512f", "avx512bw", "avx512vl", "avx512dq"} <= set(flags))
+
+
+class Portable(support.SystemTest):
+    STEPS = 3
+
+    def setUp(self):
+        super().setUp()
+        header = "{'descr': '<f4', 'fortran_order': False, 'shape': (32, 16, 16), }"
+        header += " " * (-(len(header) + 11) % 64) + "\n"
+        values = array.array("f", [((i * 7919) % 211) / 105 - 1 for i in range(32 * 256)])
+        (self.scratch / "u.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + values.tobytes())
+
+    def command(self, model, output, threads, *more, steps=None):
+        name, *options = MODELS[model]
+        if model == "unet":
+            options += ["--data-dir", self.scratch]
+        return program(name, *options, *FEW, "--max-steps", steps or self.STEPS, "--threads", threads, *more, "--output", output)
+
+    def bits(self, output):
+        hashed = (output / "hashes.jsonl").read_text()
+        self.assertEqual(hashed.count("\n"), self.STEPS + 1)
+        return metrics(output), hashed, self.state(checkpoints(output)[-1])["tensors"]
+
+    def run_one(self, model, size, threads, level, *more, binaries=None):
+        output = self.scratch / f"{model}-{size}-{threads}-{level}{'-peer' if binaries else ''}"
+        command = self.command(model, output, threads, *more)
+        if binaries:
+            command[0] = str(binaries / Path(command[0]).name)
+        self.succeed(ranks(size, command), environment=clean_environment(LOCKSTEP_ISA=level))
+        return self.bits(output)
+
+    def expect_the_same(self, model, runs):
+        reference, first = None, None
+        for run in runs:
+            if run[2] not in levels():
+                continue
+            found = self.run_one(model, *run)
+            reference, first = reference or found, first or run
+            for mine, theirs in zip(found, reference):
+                self.assertEqual(mine, theirs, f"{model}: ranks, threads, level {run} and {first}")
+        peer = os.environ.get("LOCKSTEP_PEER_BIN")
+        if peer:
+            self.assertEqual(self.run_one(model, 2, 2, levels()[-1], binaries=Path(peer)), reference, f"{model} by {peer}")
+
+
+class Pairs(Portable):
+    """In seconds: all levels of each model, with other ranks and threads each time."""
+
+    def test_resnet(self):
+        self.expect_the_same("resnet", CHEAP)
+
+    def test_lenet(self):
+        self.expect_the_same("lenet", [(2, 2, "avx512"), (4, 1, "baseline")])
+
+    def test_mlp(self):
+        self.expect_the_same("mlp", [(2, 1, "avx512"), (1, 3, "baseline")])
+
+    def test_unet(self):
+        self.expect_the_same("unet", [(3, 2, "baseline"), (1, 1, "avx512")])
+
+    def test_gpt(self):
+        self.expect_the_same("gpt", [(1, 2, "baseline"), (4, 1, "avx512")])
+
+    def test_recsys(self):
+        self.expect_the_same("recsys", [(3, 1, "baseline"), (1, 2, "avx2")])
+
+
+class Promise(Portable):
+    def test_resume_elsewhere_and_what_breaks_the_promise(self):
+        whole = self.run_one("mlp", 1, 1, levels()[0])
+        output = self.scratch / "parts"
+        begin = self.command("mlp", output, 2, steps=2)
+        self.succeed(ranks(2, begin), environment=clean_environment(LOCKSTEP_ISA=levels()[-1]))
+        self.assertEqual(self.state(checkpoints(output)[-1])["metadata"]["bits"], "portable")
+        resume = self.command("mlp", output, 1, "--resume", "auto")
+        fast = [word if word != "portable" else "fast" for word in resume]
+        self.fail_with(fast, "--bits was portable, this run has fast", "--change-bits to go on with other bits")
+        self.succeed(ranks(3, resume), environment=clean_environment(LOCKSTEP_ISA=levels()[0]))
+        self.assertEqual(self.bits(output), whole)
+        other = self.scratch / "fast"
+        command = self.command("mlp", other, 1, "--lr", 0.002)
+        self.succeed([word if word != "portable" else "fast" for word in command])
+        compared = self.run_command(program("lockstep", "compare", "--json", output, other))
+        self.assertEqual(compared.status, 1, compared)
+        causes = json.loads(compared.stdout)["causes"]
+        self.assertIn("--bits: portable in the first, fast in the second", causes)
+        further = self.command("mlp", output, 1, "--resume", "auto", "--change-bits", steps=4)
+        self.succeed([word if word != "portable" else "fast" for word in further])
+
+    def test_what_depends_on_the_machine_is_refused(self):
+        self.fail_with(self.command("mlp", self.scratch / "run", 1, "--autotune"), "--bits portable with --autotune, expected one of the two")
+
+
+class Product(Portable):
+    """All ranks times threads times levels, 50 steps."""
+
+    STEPS = 50
+
+    def test_all(self):
+        for model in MODELS:
+            self.expect_the_same(model, itertools.product((1, 2, 3, 4), (1, 2, 3), levels()))
+
+
+if __name__ == "__main__":
+    unittest.main()
