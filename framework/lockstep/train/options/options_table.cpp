@@ -104,13 +104,33 @@ std::vector<OptionRow> option_rows(Options& options) {
   return all;
 }
 
-bool is_for(ForData data, data::Catalogue datasets) {
-  return data == ForData::Any || datasets.empty() ||
-         std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) {
-           if (entry.streams || data == ForData::Streams) return entry.streams && data == ForData::Streams;
-           if (data == ForData::FieldsAndImageSets) return entry.takes_fields || entry.takes_images;
-           return data == ForData::ImageSets ? entry.takes_images : entry.takes_fields == (data == ForData::Fields);
-         });
+bool is_for(const OptionRow& row, const data::DatasetEntry& dataset) {
+  if (row.data == ForData::Any) return true;
+  if (std::ranges::find(dataset.ignores, row.name) != dataset.ignores.end()) return false;
+  if (row.data == ForData::Labels) return true;
+  if (dataset.streams || row.data == ForData::Streams) return dataset.streams && row.data == ForData::Streams;
+  if (row.data == ForData::FieldsAndImageSets) return dataset.takes_fields || dataset.takes_images;
+  return row.data == ForData::ImageSets ? dataset.takes_images
+                                        : dataset.takes_fields == (row.data == ForData::Fields);
+}
+
+bool is_for(const OptionRow& row, data::Catalogue datasets) {
+  return datasets.empty() ||
+         std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) { return is_for(row, entry); });
+}
+
+std::string argument_of(const OptionRow& row) {
+  return std::visit(
+      [&]<class V>(const V&) -> std::string {
+        using T = std::remove_pointer_t<V>;
+        if constexpr (std::is_same_v<T, bool> || std::is_same_v<V, Negated>) return "";
+        if constexpr (std::is_integral_v<T>) return "N";
+        if constexpr (std::is_floating_point_v<T>) return "X";
+        if constexpr (std::is_same_v<V, Choice>) return "NAME";
+        if (!row.names.empty()) return "NAME";
+        return row.argument.empty() ? std::is_same_v<T, std::vector<double>> ? "X,..." : "TEXT" : row.argument;
+      },
+      row.value);
 }
 
 std::string range_text(const OptionRow& row) {
