@@ -56,7 +56,7 @@ void add_model_options(train::Program& program, Choice& choice) {
 void add_negative_options(train::Program& program, Choice& choice) {
   program.option("negatives", choice.data.negatives,
                  "with --loss softmax: items that are drawn for each training sample from those of all samples, as "
-                 "negatives beside the items of the batch; 0: none");
+                 "negatives in addition to the items of the batch; 0: none");
   program.option("negative-exponent", choice.data.negative_exponent,
                  "items are drawn in proportion to their frequency to this power; 0: each item equally often");
 }
@@ -135,7 +135,7 @@ void Choice::check(const train::Options& options) const {
   lockstep::check(task.loss == models::ClickLoss::Bce || model == "towers", "options",
                   "--loss softmax with --model {}, expected --model towers", model);
   lockstep::check(data.negatives == 0 || task.loss == models::ClickLoss::InBatch, "options",
-                  "--negatives {} without --loss softmax, expected it beside them", data.negatives);
+                  "--negatives {} without --loss softmax, expected it, too", data.negatives);
   lockstep::check(data.vocabulary > 0 || (vocabulary.admit_after == 1 && vocabulary.evict_after == 0), "options",
                   "--admit-after or --evict-after without --vocabulary, expected the rows of each field there");
 }

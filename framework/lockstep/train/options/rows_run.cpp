@@ -101,7 +101,7 @@ OptionGroup run_rows(Options& o) {
                .effect = Effect::None},
               {.name = "logger",
                .value = option_value(o.logging.records),
-               .text = "a file of records beside metrics.jsonl: none, or dllogger (OUTPUT/dllogger.json in the form of "
+               .text = "a file of records in addition to metrics.jsonl: none, or dllogger (OUTPUT/dllogger.json in the form of "
                        "NVIDIA's DLLogger)",
                .effect = Effect::None},
               {.name = "profile",
