@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "data/datasets/click_bags.h"

@@ -170,6 +170,31 @@ TEST(OptionRows, AProgramsOwnOptionIsOneOfItsNames) {
             "[options] --model is 'convnett', expected one of mlp, convnet; did you mean convnet?");
 }
 
+// A program has the options that one of its data sets reads; with a data set that ignores one, its value may not change.
+TEST(OptionRows, AreThoseOfTheProgramsDataSets) {
+  const std::vector<data::DatasetEntry> sets{
+      {.name = "arrays", .takes_fields = true, .ignores = {"series", "missing", "label-smoothing"}},
+      {.name = "tables", .takes_fields = true, .ignores = {"series", "label-smoothing"}}};
+  std::ostringstream out, err;
+  const auto parsed = [&](std::vector<const char*> arguments) {
+    Options options{.dataset = {.name = "tables"}};
+    CommandLine line(options, "train_test", "trains", "1", sets);
+    arguments.insert(arguments.begin(), "train_test");
+    return line.parse(static_cast<int>(arguments.size()), arguments.data(), true, out, err);
+  };
+  EXPECT_EQ(parsed({"--help"}).exit_code, 0);
+  for (const char* here : {"--missing", "--files", "--mean", "--epochs"})
+    EXPECT_NE(out.str().find(std::string("  ") + here + " "), std::string::npos) << here;
+  for (const char* absent : {"--series", "--label-smoothing", "--augment", "--crop-scale", "--reservoir"}) {
+    EXPECT_EQ(out.str().find(std::string("  ") + absent), std::string::npos) << absent;
+    EXPECT_TRUE(has(parsed({absent, "1"}).message, std::string("unknown option ") + absent));
+  }
+  EXPECT_TRUE(parsed({"--missing", "skip"}).proceed);
+  EXPECT_TRUE(parsed({"--dataset", "arrays", "--missing", "error"}).proceed) << "its default";
+  EXPECT_EQ(parsed({"--missing", "skip", "--dataset", "arrays"}).message,
+            "[options] --missing is skip, which --dataset arrays does not read; it is for tables");
+}
+
 TEST(OptionRows, AFlagThatTurnsSomethingOffCanBeTakenBack) {
   Options options;
   EXPECT_FALSE(parse_line({"--no-share-weights"}).options.trainer.parallel.share_weights);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <type_traits>
 
 #include "lockstep/core/error.h"
 #include "lockstep/train/options/choices.h"
