@@ -222,9 +222,9 @@ void check_records(const DatasetOptions& o, const ClickSetOptions& set) {
 
 // The options for sets of fields that no set of clicks reads, and `more`.
 std::vector<std::string_view> ignored(std::initializer_list<std::string_view> more) {
-  std::vector<std::string_view> names{"targets",       "sample-axis",   "spatial-axes", "series",       "missing",
-                                      "classes",       "ignore-index",  "symmetry",     "vectors",      "pseudovectors",
-                                      "pseudoscalars", "noise",         "label-smoothing"};
+  std::vector<std::string_view> names{"targets",       "sample-axis",  "spatial-axes",   "series",  "missing",
+                                      "classes",       "ignore-index", "symmetry",       "vectors", "pseudovectors",
+                                      "pseudoscalars", "noise",        "label-smoothing"};
   names.insert(names.end(), more);
   return names;
 }

@@ -32,8 +32,8 @@ struct ClickTableOptions {
   std::vector<ClickBag> bags{};  // by the names, or numbers, of their columns
   char bag_separator = '|';
   IdForm form = IdForm::NumberOrText;
-  bool texts = true;  // an id that is a text is its hash; else it is an error, as ids are rows of a table
-  bool counts = false;               // a dense number is log(1 + max(x, 0)), and 0 where it is missing
+  bool texts = true;    // an id that is a text is its hash; else it is an error, as ids are rows of a table
+  bool counts = false;  // a dense number is log(1 + max(x, 0)), and 0 where it is missing
   std::optional<double> positive{};  // the label is 1 from this number on, else 0; empty: it is a number from 0 to 1
   std::size_t block = std::size_t{32} << 20;  // bytes of text that are in memory at once, at least one record
 };

@@ -29,9 +29,9 @@ void IdRows::check() const {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   std::int64_t all = 0;
   for (std::size_t f = 0; f < sizes.size(); ++f) {
-    lockstep::check(sizes[f] >= least && sizes[f] <= kMost, kIdRowsSite, "field '{}' has {} rows, expected {} to {}{}{}",
-                    names[f], sizes[f], least, kMost, mapping == IdMapping::Direct ? "; " : "",
-                    mapping == IdMapping::Direct ? kIdRemedies : "");
+    lockstep::check(sizes[f] >= least && sizes[f] <= kMost, kIdRowsSite,
+                    "field '{}' has {} rows, expected {} to {}{}{}", names[f], sizes[f], least, kMost,
+                    mapping == IdMapping::Direct ? "; " : "", mapping == IdMapping::Direct ? kIdRemedies : "");
     all += sizes[f];
   }
   lockstep::check(all <= kMost, kIdRowsSite, "the {} fields have {} rows together, expected at most {}", sizes.size(),

@@ -80,10 +80,9 @@ void add_id_options(train::Program& program, Choice& choice) {
 }
 
 void add_data_options(train::Program& program, datasets::ClickSetOptions& data) {
-  datasets::for_click_options(
-      data, [&](const char* name, auto& value, const char* text, const char* argument = "") {
-        program.option(name, value, text, {}, argument);
-      });
+  datasets::for_click_options(data, [&](const char* name, auto& value, const char* text, const char* argument = "") {
+    program.option(name, value, text, {}, argument);
+  });
 }
 
 // How often each row of the item's first field is a candidate: it occurs in the batch, or is drawn for a sample. The

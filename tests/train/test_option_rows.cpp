@@ -170,7 +170,8 @@ TEST(OptionRows, AProgramsOwnOptionIsOneOfItsNames) {
             "[options] --model is 'convnett', expected one of mlp, convnet; did you mean convnet?");
 }
 
-// A program has the options that one of its data sets reads; with a data set that ignores one, its value may not change.
+// A program has the options that one of its data sets reads; with a data set that ignores one, its value may not
+// change.
 TEST(OptionRows, AreThoseOfTheProgramsDataSets) {
   const std::vector<data::DatasetEntry> sets{
       {.name = "arrays", .takes_fields = true, .ignores = {"series", "missing", "label-smoothing"}},

@@ -10,9 +10,8 @@
 
 namespace lockstep::optim {
 
-// The formulas, with g the row's gradient, scaled and clipped by value (plus weight_decay * w), and r the learning rate:
-// Sgd: w -= r g.
-// Adagrad: s += g^2; w -= r g / (sqrt(s) + epsilon), as torch.optim.Adagrad (Duchi et al. (2011)).
+// The formulas, with g the row's gradient, scaled and clipped by value (plus weight_decay * w), and r the learning
+// rate: Sgd: w -= r g. Adagrad: s += g^2; w -= r g / (sqrt(s) + epsilon), as torch.optim.Adagrad (Duchi et al. (2011)).
 // AdagradRowwise: one s per row, s += mean(g^2) (Mudigere et al., "Software-hardware co-design for fast and scalable
 // training of deep learning recommendation models" (2022)).
 // Adam: torch.optim.SparseAdam, which moves the means of touched rows alone and corrects them by the number of updates.

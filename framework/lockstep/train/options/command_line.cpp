@@ -279,7 +279,8 @@ CommandLine::CommandLine(Options& options, const std::string& name, const std::s
     }
   }
   app.footer(
-      "N is a whole number, decimal and without leading zeros (7, not 007); X a number; NAME one of the names that the\n"
+      "N is a whole number, decimal and without leading zeros (7, not 007); X a number; NAME one of the names that "
+      "the\n"
       "text has.");
   parser_->add_config();
   app.set_version_flag("--version", version);

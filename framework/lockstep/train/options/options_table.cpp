@@ -111,8 +111,7 @@ bool is_for(const OptionRow& row, const data::DatasetEntry& dataset) {
   if (row.data == ForData::Labels) return true;
   if (dataset.streams || row.data == ForData::Streams) return dataset.streams && row.data == ForData::Streams;
   if (row.data == ForData::FieldsAndImageSets) return dataset.takes_fields || dataset.takes_images;
-  return row.data == ForData::ImageSets ? dataset.takes_images
-                                        : dataset.takes_fields == (row.data == ForData::Fields);
+  return row.data == ForData::ImageSets ? dataset.takes_images : dataset.takes_fields == (row.data == ForData::Fields);
 }
 
 bool is_for(const OptionRow& row, data::Catalogue datasets) {

@@ -89,8 +89,8 @@ OptionGroup safety_rows(Options& options);
 // Returns whether the data set reads the option, and whether some set of the catalogue does; true for an empty one.
 bool is_for(const OptionRow& row, const data::DatasetEntry& dataset);
 bool is_for(const OptionRow& row, data::Catalogue datasets);
-// Returns the word after the option's name in --help: N, a whole number; X, a number; NAME, one of a few names; of other
-// texts, paths and lists of numbers the row's own word, or TEXT, or X,...; "" for flags.
+// Returns the word after the option's name in --help: N, a whole number; X, a number; NAME, one of a few names; of
+// other texts, paths and lists of numbers the row's own word, or TEXT, or X,...; "" for flags.
 std::string argument_of(const OptionRow& row);
 // Returns the row's present value as the command line has it; "none" for an empty text.
 std::string value_text(const OptionRow& row);

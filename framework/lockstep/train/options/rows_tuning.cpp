@@ -28,9 +28,10 @@ OptionGroup tuning_rows(Options& o) {
           {.name = "no-decay",
            .value = option_value(o.tuning.no_decay),
            .argument = "PATTERNS",
-           .text = "parameters without weight decay, by name, with commas between patterns, as in "
-                   "'*.pos_embedding,*.scale', in addition to those of --no-decay-norm-bias; rows of sparse tables have "
-                   "--table-weight-decay"},
+           .text =
+               "parameters without weight decay, by name, with commas between patterns, as in "
+               "'*.pos_embedding,*.scale', in addition to those of --no-decay-norm-bias; rows of sparse tables have "
+               "--table-weight-decay"},
       }};
 }
 

@@ -212,13 +212,12 @@ PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& m
 void PreparedModel::make_tables(const std::vector<NamedTable>& tables) {
   comm::collectively(comm_, [&] {
     check_tables(options_);
-    tables_ = parallel::TableEngine::make(
-        comm_, world_, memory_,
-        {.tables = tables,
-         .options = options_.tables,
-         .dtype = options_.precision,
-         .seed = options_.seed,
-         .clip_value = options_.update.clip_value});
+    tables_ = parallel::TableEngine::make(comm_, world_, memory_,
+                                          {.tables = tables,
+                                           .options = options_.tables,
+                                           .dtype = options_.precision,
+                                           .seed = options_.seed,
+                                           .clip_value = options_.update.clip_value});
   });
 }
 
