@@ -135,16 +135,6 @@ void refuse_empty_text(const CLI::App& app, const OptionRow& row) {
                                fmt::format("is empty, expected {}; omit the option for none", argument_of(row)));
 }
 
-// Puts the program's data sets into the row of --dataset, for --help and errors: the table of options knows none.
-void offer(data::Catalogue datasets, OptionRow& row) {
-  std::vector<std::string> texts;
-  for (const data::DatasetEntry& entry : datasets) {
-    texts.push_back(fmt::format("{} ({})", entry.name, entry.description));
-    row.names.push_back(entry.name);
-  }
-  row.text = fmt::format("{}", fmt::join(texts, "; "));
-}
-
 // If the command line changes the optimizer, sets that optimizer's usual rate and coefficients.
 void settle_rule(const CLI::App& app, Options& options, const optim::RuleEntry& rule, const optim::RuleEntry& usual) {
   if (rule.rate != usual.rate && !given(app, "lr")) options.rate.peak = rule.rate;
@@ -230,22 +220,6 @@ struct CommandLine::Parser {
     app.allow_config_extras(CLI::config_extras_mode::error);
   }
 
-  // Refuses an option of other data sets of the catalogue than the chosen one; a value that is the default changes
-  // nothing.
-  void refuse_ignored() const {
-    const auto chosen = std::ranges::find(datasets, options.dataset.name, &data::DatasetEntry::name);
-    if (chosen == datasets.end()) return;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (is_for(rows[i], *chosen) || value_text(rows[i]) == usual[i]) continue;
-      std::vector<std::string_view> readers;
-      for (const data::DatasetEntry& entry : datasets) {
-        if (is_for(rows[i], entry)) readers.push_back(entry.name);
-      }
-      throw Error(fmt::format("[{}] --{} is {}, which --dataset {} does not read; it is for {}", kOptionsSite,
-                              rows[i].name, value_text(rows[i]), chosen->name, fmt::join(readers, ", ")));
-    }
-  }
-
   // Parses; throws CLI11's exceptions and Error.
   void parse(int argc, const char* const* argv) {
     if (!refused.empty()) throw Error(fmt::format("[{}] {}", kOptionsSite, refused));
@@ -254,7 +228,7 @@ struct CommandLine::Parser {
     environment.apply(rows);
     options.from_environment = environment.variables();
     if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kOptionsSite, unknown.front()));
-    refuse_ignored();
+    check_read(rows, usual, datasets, options.dataset.name);
     for (const auto& look : checks) look();
     for (const OptionRow& row : rows) refuse_empty_text(app, row);
     settle(app, options, default_rule);

@@ -119,6 +119,29 @@ bool is_for(const OptionRow& row, data::Catalogue datasets) {
          std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) { return is_for(row, entry); });
 }
 
+void check_read(std::span<const OptionRow> rows, std::span<const std::string> usual, data::Catalogue datasets,
+                std::string_view chosen) {
+  const auto dataset = std::ranges::find(datasets, chosen, &data::DatasetEntry::name);
+  for (std::size_t i = 0; dataset != datasets.end() && i < rows.size(); ++i) {
+    if (is_for(rows[i], *dataset) || value_text(rows[i]) == usual[i]) continue;
+    std::vector<std::string_view> readers;
+    for (const data::DatasetEntry& entry : datasets) {
+      if (is_for(rows[i], entry)) readers.push_back(entry.name);
+    }
+    throw Error(fmt::format("[{}] --{} is {}, which --dataset {} does not read; it is for {}", kOptionsSite,
+                            rows[i].name, value_text(rows[i]), chosen, fmt::join(readers, ", ")));
+  }
+}
+
+void offer(data::Catalogue datasets, OptionRow& row) {
+  std::vector<std::string> texts;
+  for (const data::DatasetEntry& entry : datasets) {
+    texts.push_back(fmt::format("{} ({})", entry.name, entry.description));
+    row.names.push_back(entry.name);
+  }
+  row.text = fmt::format("{}", fmt::join(texts, "; "));
+}
+
 std::string argument_of(const OptionRow& row) {
   return std::visit(
       [&]<class V>(const V&) -> std::string {

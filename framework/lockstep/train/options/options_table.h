@@ -89,6 +89,11 @@ OptionGroup safety_rows(Options& options);
 // Returns whether the data set reads the option, and whether some set of the catalogue does; true for an empty one.
 bool is_for(const OptionRow& row, const data::DatasetEntry& dataset);
 bool is_for(const OptionRow& row, data::Catalogue datasets);
+// Throws Error for a value other than the `usual` one of the row's number that the chosen data set does not read.
+void check_read(std::span<const OptionRow> rows, std::span<const std::string> usual, data::Catalogue datasets,
+                std::string_view chosen);
+// Puts a program's data sets into the row of --dataset, for --help and errors: the table of options knows none.
+void offer(data::Catalogue datasets, OptionRow& row);
 // Returns the word after the option's name in --help: N, a whole number; X, a number; NAME, one of a few names; of
 // other texts, paths and lists of numbers the row's own word, or TEXT, or X,...; "" for flags.
 std::string argument_of(const OptionRow& row);
