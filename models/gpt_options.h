@@ -44,7 +44,8 @@ struct GptOptions {
   }
 };
 
-// Calls add(name, value, text) for each option; `value` is a reference to a member of `o`.
+// Calls add(name, value, text) for each option, and add(name, value, text, argument) for paths, for which `argument`
+// stands in --help; `value` is a reference to a member of `o`.
 template <class Add>
 void for_each_option(GptOptions& o, const Add& add) {
   add("layers", o.model.layers, "blocks of the model");
@@ -61,11 +62,14 @@ void for_each_option(GptOptions& o, const Add& add) {
   add("context", o.text.context, "tokens of a sample, and positions that the model knows");
   add("text", o.text.text,
       "files for --dataset text, with commas between them; * and ? as in a shell; a file is a document, or several "
-      "with <|endoftext|> between them");
-  add("eval-text", o.text.eval_text, "files for evaluation, as --text; without it, the last part of --text");
+      "with <|endoftext|> between them",
+      "FILES");
+  add("eval-text", o.text.eval_text, "files for evaluation, as --text; without it, the last part of --text", "FILES");
   add("eval-part", o.text.eval_part, "part of the samples of --text for evaluation, without --eval-text");
   add("vocabulary", o.text.vocabulary,
-      "byte pairs: tokenizer.json, GPT-2's vocab.json with merges.txt beside it, or their folder; without it, bytes");
+      "byte pairs: tokenizer.json, GPT-2's vocab.json with merges.txt in the same folder, or their folder; without it, "
+      "bytes",
+      "PATH");
   add("corpus-samples", o.text.samples, "training samples of an epoch of --dataset corpus");
 }
 

@@ -91,6 +91,10 @@ void settle(train::Options& options, Settings& s) {
   if (s.task.loss == models::FieldLoss::Auto)
     s.task.loss = fields.label.empty() ? models::FieldLoss::Mse : models::FieldLoss::CrossEntropy;
   fields.target = models::target_kind(s.task.loss);
+  check(options.label_smoothing == 0 || s.task.loss == models::FieldLoss::CrossEntropy, "options",
+        "--label-smoothing is {} with --loss {}, expected 0, or --loss cross-entropy", options.label_smoothing,
+        train::choice_name(s.task.loss));
+  s.task.label_smoothing = options.label_smoothing;
 }
 
 // Settles what follows from the data.

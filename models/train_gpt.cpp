@@ -93,8 +93,9 @@ int main(int argc, char** argv) {
   models::GptOptions options;
   const std::vector<data::DatasetEntry> entries = datasets::text_catalogue(options.text);
   train::Program program("train_gpt", "Trains a GPT on text.", defaults(), entries);
-  models::for_each_option(options,
-                          [&](const char* name, auto& value, const char* text) { program.option(name, value, text); });
+  models::for_each_option(options, [&](const char* name, auto& value, const char* text, const char* argument = "") {
+    program.option(name, value, text, {}, argument);
+  });
   bool decay_embeddings = false;
   program.option("decay-embeddings", decay_embeddings, "embeddings have weight decay, as nanoGPT's");
   program.check([&] {

@@ -65,9 +65,10 @@ models::GptOptions options_of(const checkpoint::WeightsSource& source) {
   check(metadata.is_object() && metadata.contains("options") && metadata["options"].is_object(), kSite,
         "{}: it has no record of a run's options, expected a checkpoint of train_gpt", file);
   models::GptOptions options;
-  models::for_each_option(options, [&](const char* name, auto& value, const char* /*text*/) {
-    take(metadata["options"], name, value, file);
-  });
+  models::for_each_option(options,
+                          [&](const char* name, auto& value, const char* /*text*/, const char* /*argument*/ = "") {
+                            take(metadata["options"], name, value, file);
+                          });
   return options;
 }
 

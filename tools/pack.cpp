@@ -25,7 +25,7 @@ constexpr std::string_view kFolderName = "folder";
 
 struct PackArguments {
   data::DatasetOptions dataset{.name = std::string(kFolderName)};
-  datasets::ClickSetOptions clicks{};
+  datasets::ClickSetOptions clicks{.keeps_ids = true};
   std::string dir, output, split, verify;
   std::int64_t file_mib = 1024;
   std::uint64_t shuffle_seed = 0;
@@ -115,8 +115,10 @@ void pack(PackArguments& arguments) {
 // The options of train_recsys that name samples.
 void add_click_options(CLI::App& command, PackArguments& a) {
   data::FieldOptions& fields = a.dataset.fields;
-  const auto add = [&](const char* name, auto& value, const char* text) {
-    command.add_option(fmt::format("--{}", name), value, text)->group("Clicks")->capture_default_str();
+  const auto add = [&](const char* name, auto& value, const char* text, const char* argument = "") {
+    CLI::Option* option = command.add_option(fmt::format("--{}", name), value, text);
+    option->group("Clicks")->capture_default_str();
+    if (*argument != '\0') option->type_name(argument);
   };
   add("files", fields.files, "files of the samples, with commas between them; * and ? stand for characters");
   add("eval-files", fields.eval_files, "files of the evaluation samples; none: a part of those in --files");

@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::string_view kSite = "weights";
 
-// Options of the framework that say what a model computes or which samples it sees, beside those that shape the model
-// and those of fields and images. All others are about training.
-constexpr std::array<std::string_view, 8> kNeeded{
-    "batch-size", "label-smoothing", "seed", "precision", "conv-math", "bits", "unused", "limit-eval"};
+// Options of the framework that say what a model computes or which samples it sees, further to those that shape the
+// model and those of some data sets. All others are about training.
+constexpr std::array<std::string_view, 7> kNeeded{"batch-size", "seed",   "precision", "conv-math",
+                                                  "bits",       "unused", "limit-eval"};
 
 // Sets of fields have inputs, and programs offer options for the other kind only if they have such sets.
 bool is_needed(const train::OptionRow& row, bool fields) {
-  if (row.data == train::ForData::FieldsAndImageSets) return true;
+  if (row.data == train::ForData::FieldsAndImageSets || row.data == train::ForData::Labels) return true;
   if (row.data != train::ForData::Any) return (row.data == train::ForData::Fields) == fields;
   return row.shapes_model || std::ranges::find(kNeeded, row.name) != kNeeded.end();
 }

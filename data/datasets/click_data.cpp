@@ -15,6 +15,7 @@ namespace lockstep::datasets {
 namespace {
 
 constexpr std::string_view kClickDataSite = "options";
+constexpr std::int64_t kMostRows = std::numeric_limits<std::int32_t>::max();  // of a field: IdRows::check()
 
 using data::DatasetOptions;
 using data::Purpose;
@@ -30,9 +31,10 @@ void raise_to_ids(const data::Dataset& set, const IdRows& of, const comm::Commun
       for (std::size_t f = 0; f < largest.size(); ++f) {
         for (const std::int64_t* const end = ids + of.width(f); ids != end; ++ids) {
           if (*ids == kMissingId && of.is_bag(f)) continue;
-          if (*ids < 0) [[unlikely]]
-            fail("ids", "{}, field '{}': the id is {}, expected a number from 0 on; --hash-ids N takes any id",
-                 set.locate(sample), of.names[f], *ids == kMissingId ? "missing" : formatted("{}", *ids));
+          if (*ids < 0 || *ids >= kMostRows) [[unlikely]]
+            fail("ids", "{}, field '{}': the id is {}, expected a row of the table, from 0 to {}; {}",
+                 set.locate(sample), of.names[f], *ids == kMissingId ? "missing" : formatted("{}", *ids), kMostRows - 1,
+                 kIdRemedies);
           largest[f] = std::max(largest[f], *ids);
         }
       }
@@ -50,7 +52,7 @@ std::vector<std::int64_t> sizes_of(const RunData& data, const ClickSetOptions& o
   std::vector<std::int64_t> sizes(fields, 0);
   raise_to_ids(*data.train, ids, comm, sizes);
   if (data.eval) raise_to_ids(*data.eval, ids, comm, sizes);
-  for (std::int64_t& size : sizes) size += size < std::numeric_limits<std::int64_t>::max() ? 1 : 0;
+  for (std::int64_t& size : sizes) ++size;
   return sizes;
 }
 
@@ -95,6 +97,19 @@ void check_same_fields(const ClickRecord& trained, const ClickRecord& now) {
       now.ids.columns(), trained.ids.columns());
 }
 
+// The rows of a trained model are what they are: an option that says otherwise would change nothing.
+void check_same_rows(const ClickRecord& trained, const ClickSetOptions& now) {
+  const auto same = [&](std::string_view option, std::int64_t given, IdMapping mapping) {
+    const bool used = trained.ids.mapping == mapping && !trained.ids.sizes.empty();
+    const std::int64_t then = used ? trained.ids.sizes.front() : 0;
+    check(given == then, kClickDataSite,
+          "--{} is {}, and the model was trained with --{} {}; expected the value of the training{}", option, given,
+          option, then, then == 0 ? ", 0 (none)" : "");
+  };
+  same("hash-ids", now.hash_ids, IdMapping::Hash);
+  same("vocabulary", now.vocabulary, IdMapping::Vocabulary);
+}
+
 }  // namespace
 
 void prepare_clicks(RunData& data, const DatasetOptions& o, const comm::Communicator* comm,
@@ -104,6 +119,7 @@ void prepare_clicks(RunData& data, const DatasetOptions& o, const comm::Communic
     if (!is_known(o)) return now;
     ClickRecord trained = ClickRecord::parse(*o.record);
     check_same_fields(trained, now);
+    check_same_rows(trained, set);
     return trained;
   });
   if (!is_known(o)) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "data/datasets/click_bags.h"
@@ -49,11 +51,6 @@ void check_click_options(const DatasetOptions& o, const ClickSetOptions& set) {
   const data::FieldOptions& f = o.fields;
   check(f.eval_fraction < 1 || o.purpose != Purpose::Train, kClickEntriesSite,
         "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", f.eval_fraction);
-  check(f.targets.empty() && f.classes == 0 && f.symmetry == "none" && !f.series && o.noise == 0 && !o.augment &&
-            o.resize == 0 && f.sample_axis == 0,
-        kClickEntriesSite,
-        "--targets, --classes, --symmetry, --series, --sample-axis, --noise, --augment and --resize are for other "
-        "programs, expected none of them: --label names the column that is predicted");
   check(set.hash_ids == 0 || set.vocabulary == 0, kClickEntriesSite,
         "--hash-ids {} and --vocabulary {}, expected one of the two", set.hash_ids, set.vocabulary);
   check((set.hash_ids == 0 || set.hash_ids >= 2) && (set.vocabulary == 0 || set.vocabulary >= 2), kClickEntriesSite,
@@ -77,8 +74,8 @@ void check_files(const DatasetOptions& o, const ClickSetOptions& set, bool fixed
   check(!o.fields.files.empty(), kClickEntriesSite,
         "--files is missing, expected files of {}, as in --files 'day_*.txt'", o.name);
   if (fixed_columns) {
-    check(o.fields.label.empty() && set.ids.empty(), kClickEntriesSite,
-          "--label and --ids are for other data sets than {}, whose columns are known; expected none of them", o.name);
+    check(set.ids.empty(), kClickEntriesSite,
+          "--ids is for other data sets than {}, whose columns are known; expected none", o.name);
     return;
   }
   check(!set.ids.empty(), kClickEntriesSite, "--ids is missing, expected the columns of ids, as in --ids user,item");
@@ -90,8 +87,8 @@ RunData open_synthetic(const DatasetOptions& o, const ClickSetOptions& set) {
   SyntheticClicksOptions train = set.synthetic, eval = set.synthetic;
   eval.samples = set.eval_samples;
   eval.split = data::Split::Eval;
-  check(!train.wide || set.hash_ids > 0 || set.vocabulary > 0, kClickEntriesSite,
-        "--click-wide makes ids of 63 bits, expected --hash-ids or --vocabulary beside it");
+  check(!train.wide || set.hash_ids > 0 || set.vocabulary > 0 || set.keeps_ids, kClickEntriesSite,
+        "--click-wide makes ids of 63 bits, expected --hash-ids or --vocabulary, too");
   auto samples = std::make_unique<SyntheticClicks>(eval);
   RunData data;
   data.notes = formatted(
@@ -125,6 +122,7 @@ void name_criteo_bags(ClickTableOptions& form) {
 // Opens files as tables of text.
 RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, ClickTableOptions form) {
   std::string record;
+  form.texts = mapping_of(set) != IdMapping::Direct || set.keeps_ids;
   form.bags = parse_bags(set.bags);
   form.bag_separator = set.bag_separator.front();
   if (o.name == "criteo") name_criteo_bags(form);
@@ -216,16 +214,19 @@ RunData open_record_sets(const DatasetOptions& o, const ClickSetOptions& set) {
   return open_arrays(named.options, named.set, record_arrays);
 }
 
-void check_synthetic(const DatasetOptions& o, const ClickSetOptions& set) {
-  check_click_options(o, set);
-  check(o.fields.files.empty() && o.fields.eval_files.empty(), kClickEntriesSite,
-        "--files and --eval-files are for other data sets than clicks, which are drawn; expected none");
-}
-
 void check_records(const DatasetOptions& o, const ClickSetOptions& set) {
   check_click_options(o, set);
   check(!o.dir.empty() || !o.fields.files.empty(), kClickEntriesSite,
         "--data-dir and --files are missing, expected the folder that `lockstep pack --output` wrote");
+}
+
+// The options for sets of fields that no set of clicks reads, and `more`.
+std::vector<std::string_view> ignored(std::initializer_list<std::string_view> more) {
+  std::vector<std::string_view> names{"targets",       "sample-axis",  "spatial-axes",   "series",  "missing",
+                                      "classes",       "ignore-index", "symmetry",       "vectors", "pseudovectors",
+                                      "pseudoscalars", "noise",        "label-smoothing"};
+  names.insert(names.end(), more);
+  return names;
 }
 
 // The options of NumPy's arrays, whose names are paths.
@@ -240,11 +241,13 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
   const auto prepare = [&set](RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
     prepare_clicks(data, o, comm, set);
   };
-  const auto entry = [&](std::string name, std::string description, std::function<RunData(const DatasetOptions&)> open,
+  const auto entry = [&](std::string name, std::string description, std::initializer_list<std::string_view> ignores,
+                         std::function<RunData(const DatasetOptions&)> open,
                          std::function<void(const DatasetOptions&)> look) {
     return data::DatasetEntry{.name = std::move(name),
                               .description = std::move(description),
                               .takes_fields = true,
+                              .ignores = ignored(ignores),
                               .open_all = std::move(open),
                               .prepare = prepare,
                               .check_options = std::move(look)};
@@ -254,30 +257,32 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
   return {
       entry(
           "clicks", "built in: drawn from a model whose best AUC is known",
+          {"files", "eval-files", "eval-fraction", "inputs", "label"},
           [&set](const DatasetOptions& o) { return open_synthetic(o, set); },
-          [&set](const DatasetOptions& o) { check_synthetic(o, set); }),
+          [&set](const DatasetOptions& o) { check_click_options(o, set); }),
       entry(
           "criteo", "Criteo's text files: a label, 13 counts and 26 ids with tabs between them: --files",
+          {"inputs", "label"},
           [&set](const DatasetOptions& o) {
             return open_tables(o, set, criteo_options(labelled(o) || criteo_has_label(o)));
           },
           fixed),
       entry(
-          "ratings", "MovieLens' ratings.csv: --files",
+          "ratings", "MovieLens' ratings.csv: --files", {"inputs", "label"},
           [&set](const DatasetOptions& o) { return open_tables(o, set, ratings_options(set.positive, labelled(o))); },
           fixed),
       entry(
-          "csv", "columns of CSV tables: --files, --inputs, --ids, --label",
+          "csv", "columns of CSV tables: --files, --inputs, --ids, --label", {},
           [&set](const DatasetOptions& o) { return open_tables(o, set, table_options(o, set)); }, named),
       entry(
-          "hdf5", "arrays of HDF5 files: --files, --inputs, --ids, --label",
+          "hdf5", "arrays of HDF5 files: --files, --inputs, --ids, --label", {},
           [&set](const DatasetOptions& o) { return open_arrays(o, set, hdf5_arrays); }, named),
       entry(
-          "arrays", "NumPy's .npy and .npz files: --inputs a.npy, --ids b.npz/name, --label",
+          "arrays", "NumPy's .npy and .npz files: --inputs a.npy, --ids b.npz/name, --label", {"files", "eval-files"},
           [&set](const DatasetOptions& o) { return open_arrays(with_arrays_as_files(o, set), set, numpy_arrays); },
           [&set](const DatasetOptions& o) { check_files(with_arrays_as_files(o, set), set, false); }),
       entry(
-          "records", "packed by `lockstep pack` of any of these: --data-dir, or --files",
+          "records", "packed by `lockstep pack` of any of these: --data-dir, or --files", {},
           [&set](const DatasetOptions& o) { return open_record_sets(o, set); },
           [&set](const DatasetOptions& o) { check_records(o, set); }),
   };

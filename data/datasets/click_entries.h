@@ -30,6 +30,7 @@ struct ClickSetOptions {
   double positive = 4;                // ratings: the label is 1 from this rating on
   std::int64_t hash_ids = 0;          // rows of each field, to which ids are hashed; 0: no hashing
   std::int64_t vocabulary = 0;        // rows of each field, which a vocabulary gives to ids; 0: no vocabulary
+  bool keeps_ids = false;             // ids become no rows of tables: those that are texts stay hashes (lockstep pack)
   std::int64_t negatives = 0;         // items that are drawn for each training sample (data/datasets/click_negatives.h)
   double negative_exponent = 0.75;    // of their frequencies
   std::int64_t item_field = 1;        // the first field of ids that belongs to the item
@@ -39,15 +40,15 @@ struct ClickSetOptions {
 };
 
 // Calls visit(name, value, text) for each option of these data sets that programs offer, so that all of them have the
-// same names.
+// same names, and visit(name, value, text, argument) for texts, for which `argument` stands in --help.
 template <class Visit>
 void for_click_options(ClickSetOptions& o, const Visit& visit) {
-  visit("ids", o.ids, "csv, hdf5, arrays, records: columns or arrays of ids, with commas between them");
+  visit("ids", o.ids, "csv, hdf5, arrays, records: columns or arrays of ids, with commas between them", "NAMES");
   visit("bags", o.bags,
         "fields with several ids, or none, as in genres,tags:sum:50: rows are joined by mean, sum or max; a bag of a "
-        "text "
-        "file has at most 16 ids, or so many; counts=NAME is the array of their numbers");
-  visit("bag-separator", o.bag_separator, "the character between the ids of a bag in text files");
+        "text file has at most 16 ids, or so many; counts=NAME is the array of their numbers",
+        "FIELDS");
+  visit("bag-separator", o.bag_separator, "the character between the ids of a bag in text files", "CHARACTER");
   visit("positive-rating", o.positive, "ratings: the label is 1 from this rating on");
   SyntheticClicksOptions& clicks = o.synthetic;
   visit("click-samples", clicks.samples, "clicks: samples for training");

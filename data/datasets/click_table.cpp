@@ -36,7 +36,7 @@ std::optional<double> number_of(std::string_view text) {
 
 }  // namespace
 
-std::int64_t parse_id(std::string_view cell, IdForm form, std::string_view site,
+std::int64_t parse_id(std::string_view cell, IdForm form, bool texts, std::string_view site,
                       const std::function<std::string()>& place) {
   const std::string_view text = stripped_cell(cell);
   if (is_missing_cell(text)) return kMissingId;
@@ -48,6 +48,9 @@ std::int64_t parse_id(std::string_view cell, IdForm form, std::string_view site,
   if (hexadecimal)
     fail(site, "{}: the id is '{}', expected hexadecimal digits of at most 63 bits", place(), shown_cell(text));
   if (whole) fail(site, "{}: the id is {}, expected a number from 0 on, or a text", place(), value);
+  if (!texts)
+    fail(site, "{}: the id is the text '{}', expected a whole number from 0 on, which is a row of the table; {}",
+         place(), shown_cell(text), kIdRemedies);
   return static_cast<std::int64_t>(hash_name(text) >> 1);
 }
 
@@ -112,7 +115,7 @@ class ClickTable::Reader {
   void add_ids(std::size_t column, std::int64_t places) {
     const CsvCell& cell = cells_[column];
     const auto parsed = [&](std::string_view text) {
-      return parse_id(text, options_.form, site_, [&] { return place(cell, column); });
+      return parse_id(text, options_.form, options_.texts, site_, [&] { return place(cell, column); });
     };
     if (places == 0) {
       table_.ids_.push_back(parsed(cell.text));

@@ -32,7 +32,8 @@ struct ClickTableOptions {
   std::vector<ClickBag> bags{};  // by the names, or numbers, of their columns
   char bag_separator = '|';
   IdForm form = IdForm::NumberOrText;
-  bool counts = false;               // a dense number is log(1 + max(x, 0)), and 0 where it is missing
+  bool texts = true;    // an id that is a text is its hash; else it is an error, as ids are rows of a table
+  bool counts = false;  // a dense number is log(1 + max(x, 0)), and 0 where it is missing
   std::optional<double> positive{};  // the label is 1 from this number on, else 0; empty: it is a number from 0 to 1
   std::size_t block = std::size_t{32} << 20;  // bytes of text that are in memory at once, at least one record
 };
@@ -43,9 +44,9 @@ ClickTableOptions criteo_options(bool labelled = true);
 // MovieLens' ratings.csv: userId, movieId, rating, timestamp; the label is 1 for ratings of at least `positive`.
 ClickTableOptions ratings_options(double positive, bool labelled = true);
 
-// Returns the id of a cell. Throws Error at `site` with place() for a negative number, and for a text that is not
-// hexadecimal where it should be.
-std::int64_t parse_id(std::string_view cell, IdForm form, std::string_view site,
+// Returns the id of a cell. Throws Error at `site` with place() for a negative number, for a text that is not
+// hexadecimal where it should be, and without `texts` for any text.
+std::int64_t parse_id(std::string_view cell, IdForm form, bool texts, std::string_view site,
                       const std::function<std::string()>& place);
 
 // Fields: "dense" F32 (columns), unless there are none; "ids" I64 (columns, of which a bag takes as many as it has

@@ -23,10 +23,6 @@ void check_clusters(const DatasetOptions& o) {
         "--normalise is {}, expected none: forces would be no derivatives of energies", o.fields.normalise);
   check(o.fields.eval_fraction < 1 || o.purpose != data::Purpose::Train, kClustersSite,
         "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", o.fields.eval_fraction);
-  check(o.fields.label.empty() && o.fields.classes == 0 && o.fields.symmetry == "none" && o.noise == 0, kClustersSite,
-        "--label, --classes, --symmetry and --noise are for other data sets than clusters, expected none of them");
-  check(o.mean.empty() && !o.augment && o.resize == 0, kClustersSite,
-        "--mean, --std, --augment and --resize are for other data sets than clusters, expected none of them");
 }
 
 std::unique_ptr<data::Dataset> open_files(const DatasetOptions& o, const std::vector<std::string>& files) {
@@ -57,6 +53,8 @@ data::DatasetEntry clusters_entry() {
   return {.name = "clusters",
           .description = "positions, energies and forces of atoms in HDF5 files: --files",
           .takes_fields = true,
+          .ignores = {"spatial-axes", "series", "log-offset", "label", "missing", "classes", "ignore-index", "symmetry",
+                      "vectors", "pseudovectors", "pseudoscalars", "mean", "std", "noise", "label-smoothing"},
           .open_all = open_clusters,
           .check_options = check_clusters};
 }

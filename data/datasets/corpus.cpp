@@ -126,6 +126,7 @@ data::DatasetEntry corpus_entry(const TextOptions& options) {
   };
   return {.name = "corpus",
           .description = "built in: sentences of a Markov chain whose entropy is known, as bytes",
+          .ignores = {kTextIgnores.begin(), kTextIgnores.end()},
           .open = open,
           .check_options = check_options};
 }

@@ -29,9 +29,9 @@ void IdRows::check() const {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   std::int64_t all = 0;
   for (std::size_t f = 0; f < sizes.size(); ++f) {
-    lockstep::check(sizes[f] >= least && sizes[f] <= kMost, kIdRowsSite, "field '{}' has {} rows, expected {} to {}{}",
-                    names[f], sizes[f], least, kMost,
-                    mapping == IdMapping::Direct ? "; --hash-ids N maps large ids to N rows" : "");
+    lockstep::check(sizes[f] >= least && sizes[f] <= kMost, kIdRowsSite,
+                    "field '{}' has {} rows, expected {} to {}{}{}", names[f], sizes[f], least, kMost,
+                    mapping == IdMapping::Direct ? "; " : "", mapping == IdMapping::Direct ? kIdRemedies : "");
     all += sizes[f];
   }
   lockstep::check(all <= kMost, kIdRowsSite, "the {} fields have {} rows together, expected at most {}", sizes.size(),
@@ -63,8 +63,8 @@ std::int64_t IdRows::row(std::size_t field, std::int64_t id, const std::function
   if (mapping == IdMapping::Hash) return hashed_row(id, field, sizes[field]);
   if (mapping == IdMapping::Vocabulary) return 0;
   if (id < 0 || id >= sizes[field]) [[unlikely]]
-    fail(kIdRowsSite, "field '{}' of {}: the id is {}, expected 0 to {}; --hash-ids N takes any id", names[field],
-         place(), id == kMissingId ? "missing" : formatted("{}", id), sizes[field] - 1);
+    fail(kIdRowsSite, "field '{}' of {}: the id is {}, expected 0 to {}; {}", names[field], place(),
+         id == kMissingId ? "missing" : formatted("{}", id), sizes[field] - 1, kIdRemedies);
   return id;
 }
 

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/data/transforms.h"
@@ -21,6 +22,9 @@
 namespace lockstep::datasets {
 
 inline constexpr std::int64_t kMissingId = -1;
+// What to do about ids that are no rows, for errors.
+inline constexpr std::string_view kIdRemedies =
+    "--hash-ids N maps any id to one of N rows, and --vocabulary N gives rows to ids as training sees them";
 
 enum class IdMapping : std::uint8_t { Direct, Hash, Vocabulary };
 

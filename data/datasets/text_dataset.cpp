@@ -132,6 +132,7 @@ data::DatasetEntry text_entry(const TextOptions& options) {
   };
   return {.name = "text",
           .description = "files of text: --text, and --vocabulary for byte pairs",
+          .ignores = {kTextIgnores.begin(), kTextIgnores.end()},
           .open_all = [&options](const data::DatasetOptions& o) { return open_text(options, o); },
           .check_options = check_options};
 }

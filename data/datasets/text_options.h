@@ -2,10 +2,15 @@
 // options, which checkpoints contain.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace lockstep::datasets {
+
+// Of the options for data sets without fields (DatasetEntry::ignores).
+inline constexpr std::array<std::string_view, 2> kTextIgnores{"augment", "resize"};
 
 struct TextOptions {
   std::int64_t context = 256;       // tokens of a sample

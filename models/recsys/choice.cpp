@@ -41,9 +41,9 @@ void add_model_options(train::Program& program, Choice& choice) {
   program.option("model", choice.model, model_text(), model_names());
   program.option("dim", network.dim, "elements of the row that stands for an id");
   program.option("bottom", choice.bottom,
-                 "sizes of the hidden layers for dense numbers (dlrm), with commas between them");
+                 "sizes of the hidden layers for dense numbers (dlrm), with commas between them", {}, "N,...");
   program.option("top", choice.top,
-                 "sizes of the hidden layers behind the interaction, of the deep part, or of each tower");
+                 "sizes of the hidden layers behind the interaction, of the deep part, or of each tower", {}, "N,...");
   program.option("dropout", network.dropout, "probability of dropout behind the hidden layers of --top");
   program.option("user-fields", network.user_fields, "towers: so many of the first fields of ids are the user's");
   program.option("temperature", network.temperature, "towers: the products of vectors are divided by it");
@@ -56,14 +56,15 @@ void add_model_options(train::Program& program, Choice& choice) {
 void add_negative_options(train::Program& program, Choice& choice) {
   program.option("negatives", choice.data.negatives,
                  "with --loss softmax: items that are drawn for each training sample from those of all samples, as "
-                 "negatives beside the items of the batch; 0: none");
+                 "negatives in addition to the items of the batch; 0: none");
   program.option("negative-exponent", choice.data.negative_exponent,
                  "items are drawn in proportion to their frequency to this power; 0: each item equally often");
 }
 
 void add_metric_options(train::Program& program, Choice& choice) {
   program.option("group-auc", choice.group,
-                 "the field of ids, such as userId, whose groups of samples the metric group_auc averages over");
+                 "the field of ids, such as userId, whose groups of samples the metric group_auc averages over", {},
+                 "FIELD");
   program.option("top-k", choice.top_k,
                  "towers, with --predict: write the N items with the largest scores for each sample, of those that "
                  "occur in the samples");
@@ -79,8 +80,9 @@ void add_id_options(train::Program& program, Choice& choice) {
 }
 
 void add_data_options(train::Program& program, datasets::ClickSetOptions& data) {
-  datasets::for_click_options(
-      data, [&](const char* name, auto& value, const char* text) { program.option(name, value, text); });
+  datasets::for_click_options(data, [&](const char* name, auto& value, const char* text, const char* argument = "") {
+    program.option(name, value, text, {}, argument);
+  });
 }
 
 // How often each row of the item's first field is a candidate: it occurs in the batch, or is drawn for a sample. The
@@ -132,7 +134,7 @@ void Choice::check(const train::Options& options) const {
   lockstep::check(task.loss == models::ClickLoss::Bce || model == "towers", "options",
                   "--loss softmax with --model {}, expected --model towers", model);
   lockstep::check(data.negatives == 0 || task.loss == models::ClickLoss::InBatch, "options",
-                  "--negatives {} without --loss softmax, expected it beside them", data.negatives);
+                  "--negatives {} without --loss softmax, expected it, too", data.negatives);
   lockstep::check(data.vocabulary > 0 || (vocabulary.admit_after == 1 && vocabulary.evict_after == 0), "options",
                   "--admit-after or --evict-after without --vocabulary, expected the rows of each field there");
 }

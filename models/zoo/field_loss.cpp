@@ -83,9 +83,11 @@ plan::Traced classes_task(const FieldLossOptions& o, Value logits, Value target)
   const metrics::ClassOptions classes{.ignore_index = o.ignore_index, .names = o.class_names};
   const bool positions = target.shape().rank() > 1;
   plan::Traced traced{.metrics = {metrics::accuracy(logits, target, o.ignore_index)}, .prediction = logits};
-  traced.loss = o.loss == FieldLoss::Dice
-                    ? dice_loss(softmax(logits, 1), target, {.ignore_index = o.ignore_index})
-                    : cross_entropy(logits, target, {.class_weights = o.class_weights, .ignore_index = o.ignore_index});
+  traced.loss = o.loss == FieldLoss::Dice ? dice_loss(softmax(logits, 1), target, {.ignore_index = o.ignore_index})
+                                          : cross_entropy(logits, target,
+                                                          {.label_smoothing = o.label_smoothing,
+                                                           .class_weights = o.class_weights,
+                                                           .ignore_index = o.ignore_index});
   if (positions) {
     traced.metrics.push_back(metrics::mean_score(metrics::ClassScore::Iou, logits, target, classes));
     Metric by_class = metrics::score_by_class(metrics::ClassScore::Iou, logits, target, classes);

@@ -21,6 +21,7 @@ struct FieldLossOptions {
   FieldLoss loss = FieldLoss::Mse;      // not Auto
   std::vector<double> class_weights{};  // of classes, or of positive flags per channel; empty: ones
   std::int32_t ignore_index = -100;
+  double label_smoothing = 0;  // of CrossEntropy
   double focal_gamma = 2;
   std::vector<std::string> class_names{};
   // How targets that are numbers were normalised, for errors in their units; empty: no such errors. `channel_axis`

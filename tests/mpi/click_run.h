@@ -70,14 +70,15 @@ struct ClickTask {
   std::int64_t steps = 5;
   bool sparse = true, shard = false;
   RowRule rule = RowRule::Sgd;
-  double clip = 0;
+  double clip = 0, clip_value = 0;
   std::int64_t accumulate = 1, global_batch = 32;
   double decay = 0, rate = 0.05;
   bool ahead = false;  // the ids of a batch are announced a step before
+  Heartbeat* heartbeat = nullptr;
   parallel::TableOptions tables{};
   std::string name() const {
-    return formatted("{} {} shard {} clip {} accumulate {} ahead {} placement {} hot rows {} exchange {}",
-                     optim::name_of(rule), sparse ? "sparse" : "dense", shard, clip, accumulate, ahead,
+    return formatted("{} {} shard {} clip {} by value {} accumulate {} ahead {} placement {} hot rows {} exchange {}",
+                     optim::name_of(rule), sparse ? "sparse" : "dense", shard, clip, clip_value, accumulate, ahead,
                      static_cast<int>(tables.placement), tables.hot_rows, static_cast<int>(tables.exchange));
   }
 };
@@ -103,8 +104,10 @@ struct ClickRun {
                                   .shards = 4,
                                   .accumulate = task.accumulate,
                                   .seed = 5,
+                                  .update = {.clip_value = task.clip_value},
                                   .tables = task.tables,
-                                  .clip_norm = task.clip};
+                                  .clip_norm = task.clip,
+                                  .heartbeat = task.heartbeat};
     options.tables.shard = task.shard;
     options.tables.rules.all = {.rule = task.rule, .weight_decay = task.decay, .l1 = 0.01, .l2 = 0.1};
     trainer = std::make_unique<train::Trainer>(

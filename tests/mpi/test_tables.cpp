@@ -16,12 +16,15 @@ namespace {
 
 TEST(Tables, TrainWithSgdAsDenseParametersDo) {
   for (const std::int64_t accumulate : {1, 2}) {
-    ClickTask task{.accumulate = accumulate};
+    ClickTask task{.clip_value = accumulate == 2 ? 0.02 : 0, .accumulate = accumulate};
     ClickRun sparse(Communicator::self(), task);
     task.sparse = false;
     ClickRun dense(Communicator::self(), task);
     dense.trainer->load(sparse.trainer->state(), 0, true);
+    ClickRun free(Communicator::self(), {.accumulate = accumulate});
+    free.train(6);
     sparse.train(6);
+    EXPECT_EQ(sparse.losses == free.losses, task.clip_value == 0);
     dense.train(6);
     expect_alike(sparse, dense, task.name());
     const auto values = tensors_of(*sparse.trainer);
@@ -56,7 +59,7 @@ TEST(Tables, HaveTheSameBitsWhereverRowsLieAndHoweverTheyTravel) {
       {RowRule::Adam, true, {.placement = RowPlacement::Range, .hot_rows = 25, .exchange = TableExchange::Blocks}},
       {RowRule::Adam, false, {.exchange = TableExchange::Blocks}}};
   for (const Form& form : forms) {
-    ClickTask task{.steps = 11, .rule = form.rule, .clip = 0.5, .rate = 0.02};
+    ClickTask task{.steps = 11, .rule = form.rule, .clip = 0.5, .clip_value = 0.01, .rate = 0.02};
     const auto alone = run_clicks(Communicator::self(), task);
     task.shard = task.ahead = form.shard;
     task.tables = form.tables;
@@ -148,6 +151,22 @@ TEST(Tables, ResumeInAnotherFormAsIfNothingHadStopped) {
     EXPECT_EQ(whole.trainer->state_hashes().back().hash, next.trainer->state_hashes().back().hash);
     state = next.trainer->state();
     if (shard) state = first.trainer->state();
+  }
+}
+
+// A watchdog sees that ranks move while large tables are hashed.
+TEST(Tables, BeatWhileTheyAreHashed) {
+  for (const bool shard : {false, true}) {
+    Heartbeat heartbeat;
+    Heartbeat::Row row;
+    heartbeat.attach(row);
+    const auto run = run_clicks(world(), {.steps = 1, .shard = shard, .rule = RowRule::Adam, .heartbeat = &heartbeat});
+    const std::uint64_t before = row.beats.load();
+    EXPECT_EQ(run->trainer->state_hashes().size(), 2U + 6U);  // of a linear layer, and three of each table
+    EXPECT_GE(row.beats.load() - before, 6U);
+    const std::uint64_t again = row.beats.load();
+    run->trainer->weights_hash();
+    EXPECT_GE(row.beats.load() - again, 2U + 2U);
   }
 }
 
@@ -264,6 +283,12 @@ TEST(Tables, RefuseWhatCannotBe) {
                    run.loader->fields(), {.global_batch = 4});
   });
   EXPECT_NE(error.find("one at a time"), std::string::npos) << error;
+  Clicks other(true);
+  const std::string by_layer = error_of([&] {
+    train::Trainer(Communicator::self(), other, [&](const plan::Inputs& in) { return other.trace(in); },
+                   run.loader->fields(), {.global_batch = 4, .update = {.clip_layer_norm = 1}});
+  });
+  EXPECT_NE(by_layer.find("norm of each parameter (1) with sparse tables"), std::string::npos) << by_layer;
   EXPECT_THROW(run.trainer->gradient("words.weight"), Error);
 }
 

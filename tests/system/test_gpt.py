@@ -65,7 +65,10 @@ class Gpt(SystemTest):
         self.fail_with(ranks(2, self.command("cut", *base)), "line 3 has no end: the file is cut short")
 
     def test_mistakes_are_named(self):
-        for more, text in ((("--dataset", "text"), "--text is missing"), (("--heads", 3), "3 heads do not divide the width 16"),
+        offered = self.succeed(program("train_gpt", "--help")).stdout
+        self.assertIn("  --label-smoothing", offered)
+        self.assertNotIn("  --augment", offered)
+        for more, text in ((("--dataset", "text"), "--text is missing"), (("--resize", 8), "unknown option --resize"), (("--heads", 3), "3 heads do not divide the width 16"),
                            (("--text", "x.txt"), "--text, --eval-text and --vocabulary are for --dataset text")):
             with self.subTest(more):
                 self.fail_with(ranks(2, self.command("wrong", *more)), text)

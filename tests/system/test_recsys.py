@@ -90,6 +90,9 @@ class Recsys(support.SystemTest):
                 self.succeed(ranks(2, self.command(dataset, *self.files(dataset, *more))))
                 for count in (1, 2):
                     self.succeed(ranks(count, program("lockstep", "predict", self.scratch / dataset, "--output", self.scratch / f"{dataset}{count}.csv")))
+                for option, value in (("--hash-ids", 50), ("--vocabulary", 30)):
+                    if option in more:
+                        self.fail_with(program("lockstep", "predict", self.scratch / dataset, "--output", self.scratch / "other.csv", option, 9), f"{option} is 9, and the model was trained with {option} {value}")
                 self.assertEqual((self.scratch / f"{dataset}1.csv").read_bytes(), (self.scratch / f"{dataset}2.csv").read_bytes())
                 rows = (self.scratch / f"{dataset}1.csv").read_text().splitlines()
                 self.assertEqual(rows[0], "index,probability")
@@ -154,7 +157,14 @@ class Recsys(support.SystemTest):
 
     def test_mistakes_are_named(self):
         self.write_files()
-        for more, words in ((self.files("criteo"), "--hash-ids"), (self.files("csv", "--inputs", "price", "--label", "click"), "--ids is missing"),
+        offered = self.succeed(program("train_recsys", "--help")).stdout
+        for option in ("series", "symmetry", "targets", "classes", "sample-axis", "noise", "label-smoothing", "missing", "ignore-index", "spatial-axes", "vectors", "augment"):
+            self.assertNotIn(f"  --{option}", offered)
+        ids = ("--inputs", "price", "--ids", "item,site", "--label", "click")
+        for more, words in ((self.files("criteo"), "--hash-ids"), (("--missing", "skip"), "unknown option --missing"),
+                            (self.files("csv", *ids), "('site'): the id is the text 'www.0.org'"),
+                            (self.files("csv", *ids), "--hash-ids N maps any id to one of N rows, and --vocabulary N gives rows"),
+                            (("--eval-fraction", 0.5), "--eval-fraction is 0.5, which --dataset clicks does not read; it is for criteo, ratings, csv"), (self.files("csv", "--inputs", "price", "--label", "click"), "--ids is missing"),
                             (self.files("csv", "--inputs", "price", "--ids", "site,item", "--label", "price", "--hash-ids", 9), "the label is"),
                             (self.files("ratings", "--model", "dlrm", "--group-auc", "user"), "--group-auc is 'user', expected one of the fields of ids: userId, movieId"),
                             (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:2"), "a bag of more than 2 ids"),

@@ -37,7 +37,10 @@ TEST(OptionRows, NamesAreDistinctAndWritten) {
     EXPECT_FALSE(row.text.empty()) << row.name;
     EXPECT_EQ(row.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos) << row.name;
     const bool flag = std::holds_alternative<bool*>(row.value) || std::holds_alternative<Negated>(row.value);
-    EXPECT_EQ(row.argument.empty(), flag) << row.name;
+    EXPECT_EQ(argument_of(row).empty(), flag) << row.name;
+    const bool number = argument_of(row) == "N" || argument_of(row) == "X" || argument_of(row) == "NAME";
+    EXPECT_TRUE(row.argument.empty() || !number || row.argument == argument_of(row))
+        << row.name << " has " << row.argument << ", which --help does not show";
   }
 }
 
@@ -118,15 +121,15 @@ TEST(OptionRows, HelpHasTheNamesOfEveryEnumeration) {
   Colour colour = Colour::Red, named = Colour::DarkBlue;
   std::string model = "mlp";
   CommandLine line(options, "train_test", "trains", "1");
-  line.add({.name = "colour", .value = option_value(colour), .argument = "WHAT", .text = "of the tiles"});
-  line.add({.name = "named", .value = option_value(named), .argument = "WHAT", .text = "red or dark-blue tiles"});
-  line.add({.name = "model", .value = option_value(model), .argument = "WHAT", .text = "it", .names = {"mlp", "cnn"}});
+  line.add({.name = "colour", .value = option_value(colour), .text = "of the tiles"});
+  line.add({.name = "named", .value = option_value(named), .text = "red or dark-blue tiles"});
+  line.add({.name = "model", .value = option_value(model), .text = "it", .names = {"mlp", "cnn"}});
   const char* arguments[] = {"train_test", "--help"};
   std::ostringstream out, err;
   EXPECT_FALSE(line.parse(2, arguments, true, out, err).proceed);
-  EXPECT_EQ(help_of(out.str(), "colour"), "--colour WHAT of the tiles; one of red, dark-blue ");
-  EXPECT_EQ(help_of(out.str(), "named"), "--named WHAT red or dark-blue tiles ") << "the names are there already";
-  EXPECT_EQ(help_of(out.str(), "model"), "--model WHAT it; one of mlp, cnn ");
+  EXPECT_EQ(help_of(out.str(), "colour"), "--colour NAME of the tiles; one of red, dark-blue ");
+  EXPECT_EQ(help_of(out.str(), "named"), "--named NAME red or dark-blue tiles ") << "the names are there already";
+  EXPECT_EQ(help_of(out.str(), "model"), "--model NAME it; one of mlp, cnn ");
 }
 
 TEST(OptionRows, ANameInOtherLettersIsRefusedWithTheRightOne) {
@@ -143,7 +146,7 @@ TEST(OptionRows, ANameInOtherLettersIsRefusedWithTheRightOne) {
   Options options;
   Colour colour = Colour::Red;
   CommandLine line(options, "train_test", "trains", "1");
-  line.add({.name = "colour", .value = option_value(colour), .argument = "WHAT", .text = "of the tiles"});
+  line.add({.name = "colour", .value = option_value(colour), .text = "of the tiles"});
   const char* arguments[] = {"train_test", "--colour", "Dark_Blue"};
   std::ostringstream out, err;
   EXPECT_EQ(line.parse(3, arguments, true, out, err).message,
@@ -154,7 +157,7 @@ TEST(OptionRows, AProgramsOwnOptionIsOneOfItsNames) {
   Options options;
   std::string model = "mlp";
   CommandLine line(options, "train_test", "trains", "1");
-  line.add({.name = "model", .value = option_value(model), .argument = "WHAT", .names = {"mlp", "convnet"}});
+  line.add({.name = "model", .value = option_value(model), .names = {"mlp", "convnet"}});
   line.check([] { throw Error("never both"); });
   const char* arguments[] = {"train_test", "--model", "convnett"};
   std::ostringstream out, err;
@@ -162,9 +165,35 @@ TEST(OptionRows, AProgramsOwnOptionIsOneOfItsNames) {
 
   Options others;
   CommandLine alone(others, "train_test", "trains", "1");
-  alone.add({.name = "model", .value = option_value(model), .argument = "WHAT", .names = {"mlp", "convnet"}});
+  alone.add({.name = "model", .value = option_value(model), .names = {"mlp", "convnet"}});
   EXPECT_EQ(alone.parse(3, arguments, true, out, err).message,
             "[options] --model is 'convnett', expected one of mlp, convnet; did you mean convnet?");
+}
+
+// A program has the options that one of its data sets reads; with a data set that ignores one, its value may not
+// change.
+TEST(OptionRows, AreThoseOfTheProgramsDataSets) {
+  const std::vector<data::DatasetEntry> sets{
+      {.name = "arrays", .takes_fields = true, .ignores = {"series", "missing", "label-smoothing"}},
+      {.name = "tables", .takes_fields = true, .ignores = {"series", "label-smoothing"}}};
+  std::ostringstream out, err;
+  const auto parsed = [&](std::vector<const char*> arguments) {
+    Options options{.dataset = {.name = "tables"}};
+    CommandLine line(options, "train_test", "trains", "1", sets);
+    arguments.insert(arguments.begin(), "train_test");
+    return line.parse(static_cast<int>(arguments.size()), arguments.data(), true, out, err);
+  };
+  EXPECT_EQ(parsed({"--help"}).exit_code, 0);
+  for (const char* here : {"--missing", "--files", "--mean", "--epochs"})
+    EXPECT_NE(out.str().find(std::string("  ") + here + " "), std::string::npos) << here;
+  for (const char* absent : {"--series", "--label-smoothing", "--augment", "--crop-scale", "--reservoir"}) {
+    EXPECT_EQ(out.str().find(std::string("  ") + absent), std::string::npos) << absent;
+    EXPECT_TRUE(has(parsed({absent, "1"}).message, std::string("unknown option ") + absent));
+  }
+  EXPECT_TRUE(parsed({"--missing", "skip"}).proceed);
+  EXPECT_TRUE(parsed({"--dataset", "arrays", "--missing", "error"}).proceed) << "its default";
+  EXPECT_EQ(parsed({"--missing", "skip", "--dataset", "arrays"}).message,
+            "[options] --missing is skip, which --dataset arrays does not read; it is for tables");
 }
 
 TEST(OptionRows, AFlagThatTurnsSomethingOffCanBeTakenBack) {

@@ -95,6 +95,9 @@ struct DatasetEntry {
   // keeps decoded images in memory as SampleOptions say.
   bool decodes = false;
   bool streams = false;  // open_all() returns a stream in place of a training set
+  // The options for sets of its kind (train::ForData) that the entry does not read, by their names: a program whose
+  // entries all ignore an option does not have it, and others refuse it with this data set.
+  std::vector<std::string_view> ignores{};
   // Opens one split. Throws Error with file, offset and expectation if a file is not as expected. A field "image" (U8,
   // (channels, height, width)) is cropped, flipped, resized and normalised as options say; other fields are used as
   // they are.

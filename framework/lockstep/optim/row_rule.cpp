@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/math.h"
@@ -85,6 +86,7 @@ RowUpdate<T>::RowUpdate(const RowRuleOptions& options, const RowRates& rates)
     : options_(options),
       rate_(static_cast<T>(rate_of(options, rates))),
       scale_(static_cast<T>(rates.gradient_scale)),
+      limit_(rates.clip_value > 0 ? static_cast<T>(rates.clip_value) : std::numeric_limits<T>::infinity()),
       decay_(static_cast<T>(options.weight_decay)),
       epsilon_(static_cast<T>(epsilon_of(options))) {}
 

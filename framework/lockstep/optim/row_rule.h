@@ -10,9 +10,8 @@
 
 namespace lockstep::optim {
 
-// The formulas, with g the row's gradient (plus weight_decay * w) and r the learning rate:
-// Sgd: w -= r g.
-// Adagrad: s += g^2; w -= r g / (sqrt(s) + epsilon), as torch.optim.Adagrad (Duchi et al. (2011)).
+// The formulas, with g the row's gradient, scaled and clipped by value (plus weight_decay * w), and r the learning
+// rate: Sgd: w -= r g. Adagrad: s += g^2; w -= r g / (sqrt(s) + epsilon), as torch.optim.Adagrad (Duchi et al. (2011)).
 // AdagradRowwise: one s per row, s += mean(g^2) (Mudigere et al., "Software-hardware co-design for fast and scalable
 // training of deep learning recommendation models" (2022)).
 // Adam: torch.optim.SparseAdam, which moves the means of touched rows alone and corrects them by the number of updates.
@@ -54,6 +53,7 @@ void check_row_rule(const RowRuleOptions& options);
 // The values that change from step to step.
 struct RowRates {
   double learning_rate = 0, gradient_scale = 1;
+  double clip_value = 0;   // each element of the scaled gradient is brought into [-clip_value, clip_value]; 0: any
   std::int64_t count = 1;  // number of this update, from 1
 };
 // The update of one step: call it for each touched row with the sum of the row's gradients, and its states in the order
@@ -65,14 +65,17 @@ class RowUpdate {
   void operator()(std::int64_t width, const T* gradient, T* values, std::span<T* const> states) const;
 
  private:
-  T mean(T sum, T w) const { return sum * scale_ + decay_ * w; }
+  T mean(T sum, T w) const {
+    const T mean = sum * scale_;
+    return (mean < -limit_ ? -limit_ : (limit_ < mean ? limit_ : mean)) + decay_ * w;  // a NaN stays a NaN
+  }
   void adagrad(std::int64_t n, const T* g, T* w, T* sum) const;
   void rowwise_adagrad(std::int64_t n, const T* g, T* w, T* sum) const;
   void adam(std::int64_t n, const T* g, T* w, T* mean, T* square) const;
   void ftrl(std::int64_t n, const T* g, T* w, T* z, T* squares) const;
 
   RowRuleOptions options_;
-  T rate_, scale_, decay_, epsilon_;
+  T rate_, scale_, limit_, decay_, epsilon_;
 };
 
 }  // namespace lockstep::optim

@@ -48,6 +48,7 @@ class TypedTableEngine final : public TableEngine {
         changed_(setup.options.changes ? ChangedRows(own_rows()) : ChangedRows()),
         updated_(memory, store_.owners()),
         hot_(make_hot(setup.options.hot_rows)),
+        clip_value_(setup.clip_value),
         reduction_(comm, world, store_, hot_.get(), setup.options.exchange, waiting_) {
     if (store_.owners().sharded) lookups_.emplace(comm, store_, hot_.get(), waiting_);
   }
@@ -181,6 +182,7 @@ class TypedTableEngine final : public TableEngine {
   ChangedRows changed_;
   UpdatedSteps updated_;
   std::unique_ptr<HotRows<T>> hot_;  // null: there are none
+  double clip_value_;
   RowReduction<T> reduction_;
   std::optional<TableLookups<T>> lookups_;  // of sharded tables
   std::uint64_t step_ = 0;
@@ -213,8 +215,10 @@ void TypedTableEngine<T>::update_table(std::size_t t, const RowView<T>& sums, co
                                        const Locate& locate) {
   constexpr std::int64_t kAhead = 16;  // rows whose memory is asked for early, as it is in no cache
   const auto& stored = store_[t];
-  const optim::RowUpdate<T> rule(
-      stored.rule, {.learning_rate = step.learning_rate, .gradient_scale = step.gradient_scale, .count = step.count});
+  const optim::RowUpdate<T> rule(stored.rule, {.learning_rate = step.learning_rate,
+                                               .gradient_scale = step.gradient_scale,
+                                               .clip_value = clip_value_,
+                                               .count = step.count});
   const std::int64_t width = stored.table().width;
   const int parts = static_cast<int>(stored.states.size());
   parallel_for(sums.count(), width, [&](std::int64_t begin, std::int64_t end) {

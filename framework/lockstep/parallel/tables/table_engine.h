@@ -44,6 +44,7 @@ class TableEngine : public TableAccess, public FurtherGradients {
     TableOptions options = {};
     DType dtype = DType::F32;
     std::uint64_t seed = 0;
+    double clip_value = 0;  // largest absolute value of an element of a row's mean gradient; 0: any
   };
   // Collective; `comm` and `memory` outlive the engine. Throws Error if a table has a store already.
   static std::shared_ptr<TableEngine> make(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory,

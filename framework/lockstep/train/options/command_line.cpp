@@ -93,13 +93,13 @@ struct AddOption {
     return from_text([path](const std::string& text) { *path = text; });
   }
   CLI::Option* operator()(std::vector<double>* numbers) const {
-    return app.add_option("--" + row.name, *numbers, description(row))->delimiter(',')->type_name(row.argument);
+    return app.add_option("--" + row.name, *numbers, description(row))->delimiter(',')->type_name(argument_of(row));
   }
   // The last of several values counts, as job scripts that append "$@" expect.
   template <class T>
   CLI::Option* operator()(T* variable) const {
     CLI::Option* option = app.add_option("--" + row.name, *variable, description(row));
-    option->take_last()->type_name(row.argument);
+    option->take_last()->type_name(argument_of(row));
     if constexpr (std::is_integral_v<T>) option->check(whole_number<T>);
     if constexpr (std::is_floating_point_v<T>) option->check(number);
     return option;
@@ -111,7 +111,7 @@ struct AddOption {
       take(given.back());
       return true;
     };
-    return app.add_option("--" + row.name, callback, description(row))->take_last()->type_name(row.argument);
+    return app.add_option("--" + row.name, callback, description(row))->take_last()->type_name(argument_of(row));
   }
 };
 
@@ -132,17 +132,7 @@ void refuse_empty_text(const CLI::App& app, const OptionRow& row) {
   const bool empty = (text != nullptr && (*text)->empty()) || (path != nullptr && (*path)->empty());
   if (empty && given(app, row.name))
     throw CLI::ValidationError(fmt::format("--{}", row.name),
-                               fmt::format("is empty, expected {}; omit the option for none", row.argument));
-}
-
-// Puts the program's data sets into the row of --dataset, for --help and errors: the table of options knows none.
-void offer(data::Catalogue datasets, OptionRow& row) {
-  std::vector<std::string> texts;
-  for (const data::DatasetEntry& entry : datasets) {
-    texts.push_back(fmt::format("{} ({})", entry.name, entry.description));
-    row.names.push_back(entry.name);
-  }
-  row.text = fmt::format("{}", fmt::join(texts, "; "));
+                               fmt::format("is empty, expected {}; omit the option for none", argument_of(row)));
 }
 
 // If the command line changes the optimizer, sets that optimizer's usual rate and coefficients.
@@ -194,15 +184,18 @@ void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
 
 struct CommandLine::Parser {
   Options& options;
+  data::Catalogue datasets;
   CLI::App app;
   std::shared_ptr<ConfigFile> file = std::make_shared<ConfigFile>(app);
   EnvironmentValues environment{app};
   std::vector<OptionRow> rows, own;
+  std::vector<std::string> usual;  // the values of `rows` before parsing
   std::vector<std::function<void()>> checks;
   std::vector<std::string> unknown;
   std::string refused;  // the first option of the program's own that cannot be added
 
-  Parser(Options& into, const std::string& name, const std::string& text) : options(into), app(text, name) {}
+  Parser(Options& into, const std::string& name, const std::string& text, data::Catalogue sets)
+      : options(into), datasets(sets), app(text, name) {}
 
   void add(const OptionRow& row, const std::string& heading) {
     CLI::Option* option = std::visit(AddOption{app, row, unknown}, row.value)->group(heading);
@@ -235,6 +228,7 @@ struct CommandLine::Parser {
     environment.apply(rows);
     options.from_environment = environment.variables();
     if (!unknown.empty()) throw Error(fmt::format("[{}] {}", kOptionsSite, unknown.front()));
+    check_read(rows, usual, datasets, options.dataset.name);
     for (const auto& look : checks) look();
     for (const OptionRow& row : rows) refuse_empty_text(app, row);
     settle(app, options, default_rule);
@@ -245,19 +239,23 @@ struct CommandLine::Parser {
 
 CommandLine::CommandLine(Options& options, const std::string& name, const std::string& description,
                          const std::string& version, data::Catalogue datasets)
-    : parser_(std::make_unique<Parser>(options, name, description)) {
+    : parser_(std::make_unique<Parser>(options, name, description, datasets)) {
   CLI::App& app = parser_->app;
   app.formatter(std::make_shared<Help>());
   app.get_formatter()->column_width(36);
   for (OptionGroup& group : option_groups(options)) {
     for (OptionRow& row : group.rows) {
-      if (!is_for(row.data, datasets)) continue;
+      if (!is_for(row, datasets)) continue;
       if (row.name == "dataset" && !datasets.empty()) offer(datasets, row);
       parser_->add(row, group.heading);
+      parser_->usual.push_back(value_text(row));
       parser_->rows.push_back(std::move(row));
     }
   }
-  app.footer("Whole numbers are decimal, without leading zeros: 7, not 007.");
+  app.footer(
+      "N is a whole number, decimal and without leading zeros (7, not 007); X a number; NAME one of the names that "
+      "the\n"
+      "text has.");
   parser_->add_config();
   app.set_version_flag("--version", version);
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <type_traits>
 
 #include "lockstep/core/error.h"
 #include "lockstep/train/options/choices.h"
@@ -104,13 +105,55 @@ std::vector<OptionRow> option_rows(Options& options) {
   return all;
 }
 
-bool is_for(ForData data, data::Catalogue datasets) {
-  return data == ForData::Any || datasets.empty() ||
-         std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) {
-           if (entry.streams || data == ForData::Streams) return entry.streams && data == ForData::Streams;
-           if (data == ForData::FieldsAndImageSets) return entry.takes_fields || entry.takes_images;
-           return data == ForData::ImageSets ? entry.takes_images : entry.takes_fields == (data == ForData::Fields);
-         });
+bool is_for(const OptionRow& row, const data::DatasetEntry& dataset) {
+  if (row.data == ForData::Any) return true;
+  if (std::ranges::find(dataset.ignores, row.name) != dataset.ignores.end()) return false;
+  if (row.data == ForData::Labels) return true;
+  if (dataset.streams || row.data == ForData::Streams) return dataset.streams && row.data == ForData::Streams;
+  if (row.data == ForData::FieldsAndImageSets) return dataset.takes_fields || dataset.takes_images;
+  return row.data == ForData::ImageSets ? dataset.takes_images : dataset.takes_fields == (row.data == ForData::Fields);
+}
+
+bool is_for(const OptionRow& row, data::Catalogue datasets) {
+  return datasets.empty() ||
+         std::ranges::any_of(datasets, [&](const data::DatasetEntry& entry) { return is_for(row, entry); });
+}
+
+void check_read(std::span<const OptionRow> rows, std::span<const std::string> usual, data::Catalogue datasets,
+                std::string_view chosen) {
+  const auto dataset = std::ranges::find(datasets, chosen, &data::DatasetEntry::name);
+  for (std::size_t i = 0; dataset != datasets.end() && i < rows.size(); ++i) {
+    if (is_for(rows[i], *dataset) || value_text(rows[i]) == usual[i]) continue;
+    std::vector<std::string_view> readers;
+    for (const data::DatasetEntry& entry : datasets) {
+      if (is_for(rows[i], entry)) readers.push_back(entry.name);
+    }
+    throw Error(fmt::format("[{}] --{} is {}, which --dataset {} does not read; it is for {}", kOptionsSite,
+                            rows[i].name, value_text(rows[i]), chosen, fmt::join(readers, ", ")));
+  }
+}
+
+void offer(data::Catalogue datasets, OptionRow& row) {
+  std::vector<std::string> texts;
+  for (const data::DatasetEntry& entry : datasets) {
+    texts.push_back(fmt::format("{} ({})", entry.name, entry.description));
+    row.names.push_back(entry.name);
+  }
+  row.text = fmt::format("{}", fmt::join(texts, "; "));
+}
+
+std::string argument_of(const OptionRow& row) {
+  return std::visit(
+      [&]<class V>(const V&) -> std::string {
+        using T = std::remove_pointer_t<V>;
+        if constexpr (std::is_same_v<T, bool> || std::is_same_v<V, Negated>) return "";
+        if constexpr (std::is_integral_v<T>) return "N";
+        if constexpr (std::is_floating_point_v<T>) return "X";
+        if constexpr (std::is_same_v<V, Choice>) return "NAME";
+        if (!row.names.empty()) return "NAME";
+        return row.argument.empty() ? std::is_same_v<T, std::vector<double>> ? "X,..." : "TEXT" : row.argument;
+      },
+      row.value);
 }
 
 std::string range_text(const OptionRow& row) {

@@ -35,14 +35,15 @@ enum class Effect : std::uint8_t {
 
 enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the value is used in the type of the weights
 
-// The data sets that read an option. A program whose catalogue has none of them does not offer the option.
-// ImageSets: DatasetEntry::takes_images; Fields: DatasetEntry::takes_fields; FieldsAndImageSets: both kinds.
-enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields, FieldsAndImageSets, Streams };
+// The data sets that read an option, unless DatasetEntry::ignores has its name. A program whose catalogue has none of
+// them does not offer the option. Images: neither fields nor streams; ImageSets: DatasetEntry::takes_images; Fields:
+// DatasetEntry::takes_fields; FieldsAndImageSets: both kinds; Labels: all kinds, as any may have classes.
+enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields, FieldsAndImageSets, Labels, Streams };
 
 struct OptionRow {
   std::string name;                     // without dashes
   OptionValue value;                    // the variable; its value before parsing is the default
-  std::string argument = {};            // the word after the name in --help; "" for flags
+  std::string argument = {};            // the word after the name in --help, for texts, paths and lists: argument_of()
   std::string text = {};                // the effect of the option, with the unit of its value
   double low = 0, high = kMaxCount;     // numbers must lie in [low, high], ...
   bool above_low = false;               // ... or in (low, high]
@@ -85,8 +86,17 @@ OptionGroup communication_rows(Options& options);
 OptionGroup run_rows(Options& options);
 OptionGroup safety_rows(Options& options);
 
-// Returns whether some set of the catalogue reads options for `data`; true for an empty catalogue.
-bool is_for(ForData data, data::Catalogue datasets);
+// Returns whether the data set reads the option, and whether some set of the catalogue does; true for an empty one.
+bool is_for(const OptionRow& row, const data::DatasetEntry& dataset);
+bool is_for(const OptionRow& row, data::Catalogue datasets);
+// Throws Error for a value other than the `usual` one of the row's number that the chosen data set does not read.
+void check_read(std::span<const OptionRow> rows, std::span<const std::string> usual, data::Catalogue datasets,
+                std::string_view chosen);
+// Puts a program's data sets into the row of --dataset, for --help and errors: the table of options knows none.
+void offer(data::Catalogue datasets, OptionRow& row);
+// Returns the word after the option's name in --help: N, a whole number; X, a number; NAME, one of a few names; of
+// other texts, paths and lists of numbers the row's own word, or TEXT, or X,...; "" for flags.
+std::string argument_of(const OptionRow& row);
 // Returns the row's present value as the command line has it; "none" for an empty text.
 std::string value_text(const OptionRow& row);
 // Returns the names that a row accepts, for a text or an enumeration; empty: any value.

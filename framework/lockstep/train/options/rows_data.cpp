@@ -26,7 +26,6 @@ OptionGroup data_rows(Options& o) {
            .data = ForData::Images},
           {.name = "resize",
            .value = option_value(o.dataset.resize),
-           .argument = "N",
            .text = "scale images so that their shorter side has N pixels (bilinear), in training and evaluation; "
                    "0: as in the data set",
            .high = 4096,
@@ -49,7 +48,8 @@ OptionGroup data_rows(Options& o) {
           {.name = "inputs",
            .value = option_value(o.dataset.fields.inputs),
            .argument = "NAMES",
-           .text = "arrays in the files that the model reads, with commas between them; NAME[:, 0:2] takes a part",
+           .text = "arrays in the files, or columns of tables, that the model reads, with commas between them; "
+                   "NAME[:, 0:2] takes a part of an array; of train_recsys the dense numbers, or none: ids alone",
            .resume = Resume::Never,
            .reason = "other inputs are other samples",
            .shapes_model = true,
@@ -64,7 +64,6 @@ OptionGroup data_rows(Options& o) {
            .data = ForData::Fields},
           {.name = "sample-axis",
            .value = option_value(o.dataset.fields.sample_axis),
-           .argument = "N",
            .text = "dimension of the arrays that counts samples; -1: the last one",
            .low = -1,
            .resume = Resume::Never,
@@ -73,7 +72,6 @@ OptionGroup data_rows(Options& o) {
            .data = ForData::Fields},
           {.name = "spatial-axes",
            .value = option_value(o.dataset.fields.spatial_axes),
-           .argument = "N",
            .text = "spatial dimensions of a sample; one more dimension before them counts channels; -1: those of "
                    "the array with the fewest",
            .low = -1,
@@ -91,7 +89,6 @@ OptionGroup data_rows(Options& o) {
            .data = ForData::Fields},
           {.name = "eval-fraction",
            .value = option_value(o.dataset.fields.eval_fraction),
-           .argument = "X",
            .text =
                "part of the samples that is for evaluation, drawn by --seed, without --eval-files; 0: none; 1: all, "
                "with --evaluate-only",
@@ -101,7 +98,6 @@ OptionGroup data_rows(Options& o) {
            .data = ForData::Fields},
           {.name = "normalise",
            .value = option_value(o.dataset.fields.normalise),
-           .argument = "HOW",
            .text = "of each array, per channel, by the training samples: standard (mean 0, deviation 1), range (0 to "
                    "1), log (of the logarithm: mean 0, deviation 1), none",
            .names = {"standard", "range", "log", "none"},
@@ -110,7 +106,6 @@ OptionGroup data_rows(Options& o) {
            .data = ForData::Fields},
           {.name = "log-offset",
            .value = option_value(o.dataset.fields.log_offset),
-           .argument = "X",
            .text = "with --normalise log, added before the logarithm",
            .resume = Resume::Never,
            .reason = "the model sees other numbers",
@@ -124,7 +119,6 @@ OptionGroup stream_rows(Options& o) {
       {
           {.name = "steps-per-epoch",
            .value = option_value(o.stream.steps_per_epoch),
-           .argument = "N",
            .text = "updates in an epoch of a stream",
            .low = 1,
            .high = 1e6,
@@ -133,20 +127,17 @@ OptionGroup stream_rows(Options& o) {
            .data = ForData::Streams},
           {.name = "reservoir",
            .value = option_value(o.stream.reservoir.capacity),
-           .argument = "N",
            .text = "past samples of a stream that each rank keeps, to train them again; 0: none",
            .high = 1e10,
            .data = ForData::Streams},
           {.name = "replay",
            .value = option_value(o.stream.reservoir.replay),
-           .argument = "X",
            .text = "with --reservoir, the fraction of a batch that is past samples",
            .high = 1,
            .below_high = true,
            .data = ForData::Streams},
           {.name = "reservoir-policy",
            .value = option_value(o.stream.reservoir.policy),
-           .argument = "WHAT",
            .text = "the samples that stay in a full reservoir: uniform (each one of the stream so far with the same "
                    "chance) or recent (a new one replaces a random one)",
            .data = ForData::Streams},

@@ -29,22 +29,18 @@ OptionGroup sample_rows(Options& o) {
            .effect = Effect::Order},
           {.name = "limit-train",
            .value = option_value(o.dataset.limit_train),
-           .argument = "N",
            .text = "train on the first N samples; 0: all",
            .resume = Resume::SameSamples},
           {.name = "limit-eval",
            .value = option_value(o.dataset.limit_eval),
-           .argument = "N",
            .text = "evaluate on the first N samples; 0: all (of synthetic, 128)",
            .effect = Effect::Order},
           {.name = "unreadable",
            .value = option_value(samples.unreadable),
-           .argument = "WHAT",
            .text = "samples that cannot be read: stop the run, or replace each by the next one that can be read, with "
                    "a warning"},
           {.name = "cache-mb",
            .value = option_value(samples.cache_mb),
-           .argument = "N",
            .text = "MiB of decoded samples that each rank keeps in memory for later epochs; 0: none",
            .high = 1e9},
           {.name = "store",
@@ -66,7 +62,6 @@ OptionGroup sample_rows(Options& o) {
            .reason = "an epoch keeps its order of samples"},
           {.name = "shuffle-block",
            .value = option_value(samples.shuffle_block),
-           .argument = "N",
            .text =
                "shuffle blocks of N neighbouring samples, which are read in sequence, for records on slow disks; 1: "
                "single samples",
@@ -76,7 +71,6 @@ OptionGroup sample_rows(Options& o) {
            .reason = "an epoch keeps its order of samples"},
           {.name = "mean",
            .value = option_value(o.dataset.mean),
-           .argument = "X",
            .text = "means by which samples are normalised, with commas between them. Of fields, with --normalise "
                    "standard or log: one for each channel of the inputs, then of targets that are numbers, in place of "
                    "measured ones. Of images: one, or one per channel, of pixels in [0, 1], in place of --mean-std",
@@ -87,7 +81,6 @@ OptionGroup sample_rows(Options& o) {
            .data = ForData::FieldsAndImageSets},
           {.name = "std",
            .value = option_value(o.dataset.stddev),
-           .argument = "X",
            .text = "standard deviations by which samples are normalised, as --mean",
            .high = kAnyNumber,
            .above_low = true,
@@ -96,7 +89,6 @@ OptionGroup sample_rows(Options& o) {
            .data = ForData::FieldsAndImageSets},
           {.name = "noise",
            .value = option_value(o.dataset.noise),
-           .argument = "X",
            .text = "in training, add normal noise of this standard deviation to the normalised inputs or images",
            .data = ForData::FieldsAndImageSets},
       }};

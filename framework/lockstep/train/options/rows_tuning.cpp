@@ -28,9 +28,10 @@ OptionGroup tuning_rows(Options& o) {
           {.name = "no-decay",
            .value = option_value(o.tuning.no_decay),
            .argument = "PATTERNS",
-           .text = "parameters without weight decay, by name, with commas between patterns, as in "
-                   "'*.pos_embedding,*.scale', beside those of --no-decay-norm-bias; rows of sparse tables have "
-                   "--table-weight-decay"},
+           .text =
+               "parameters without weight decay, by name, with commas between patterns, as in "
+               "'*.pos_embedding,*.scale', in addition to those of --no-decay-norm-bias; rows of sparse tables have "
+               "--table-weight-decay"},
       }};
 }
 
@@ -46,19 +47,16 @@ OptionGroup trial_rows(Options& o) {
            .reason = "a range test is a run of its own"},
           {.name = "find-lr-range",
            .value = option_value(o.trial.lr_range),
-           .argument = "X",
            .text = "first and last rate of --find-lr, with a comma between them",
            .above_low = true,
            .rises = true},
           {.name = "find-lr-steps",
            .value = option_value(o.trial.lr_steps),
-           .argument = "N",
            .text = "updates of --find-lr",
            .low = 10,
            .high = 1e6},
           {.name = "overfit-batches",
            .value = option_value(o.trial.overfit_batches),
-           .argument = "N",
            .text = "train and evaluate on the first N global batches alone, without shuffling and augmentation: a "
                    "model that can learn gets their loss down; 0: train on all data",
            .high = 1e9,

@@ -13,7 +13,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -31,14 +30,14 @@ class Program {
 
   // Adds an option of the program's own: a number, a text, a flag, or an enumeration with Choices
   // (train/options/option_value.h). All ranks must have equal values, and checkpoints contain them. A text must be one
-  // of `names`, if there are any. `value` is the default and must outlive run().
+  // of `names`, if there are any; `argument` stands for another text in --help. `value` is the default and must outlive
+  // run().
   template <class T>
-  void option(const std::string& name, T& value, const std::string& text, const std::vector<std::string>& names = {}) {
+  void option(const std::string& name, T& value, const std::string& text, const std::vector<std::string>& names = {},
+              const std::string& argument = {}) {
     command_line_->add({.name = name,
                         .value = option_value(value),
-                        .argument = std::is_same_v<T, bool>   ? ""
-                                    : std::is_arithmetic_v<T> ? "N"
-                                                              : "WHAT",
+                        .argument = argument,
                         .text = text,
                         .low = -kMaxCount,
                         .names = names,

@@ -172,6 +172,10 @@ void check_tables(const TrainerOptions& o) {
         o.tables.hot_rows, o.tables.shard ? "" : " of tables that are not sharded");
   check(!o.average.any(), kSite,
         "an average of the weights with sparse tables, expected none: it covers dense parameters alone");
+  check(o.update.clip_layer_norm == 0, kSite,
+        "clipping by the norm of each parameter ({}) with sparse tables, expected none: it covers dense parameters "
+        "alone; clipping by the norm of the whole gradient, or by value, covers tables, too",
+        o.update.clip_layer_norm);
 }
 
 std::string form_of(plan::ParameterStore& store) {
@@ -217,9 +221,12 @@ PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& m
 void PreparedModel::make_tables(const std::vector<NamedTable>& tables) {
   comm::collectively(comm_, [&] {
     check_tables(options_);
-    tables_ = parallel::TableEngine::make(
-        comm_, world_, memory_,
-        {.tables = tables, .options = options_.tables, .dtype = options_.precision, .seed = options_.seed});
+    tables_ = parallel::TableEngine::make(comm_, world_, memory_,
+                                          {.tables = tables,
+                                           .options = options_.tables,
+                                           .dtype = options_.precision,
+                                           .seed = options_.seed,
+                                           .clip_value = options_.update.clip_value});
   });
 }
 

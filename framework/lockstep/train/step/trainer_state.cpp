@@ -177,19 +177,28 @@ checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& f
   return report;
 }
 
+// Large tables take minutes, in which a watchdog must see that this rank moves.
+void TrainerState::beat() {
+  if (options_.heartbeat != nullptr) options_.heartbeat->beat();
+}
+
 std::uint64_t TrainerState::weights_hash() {
   engine_->fence();
   std::uint64_t hash = 0;
   for (const NamedParameter& p : model_.parameters().parameters()) {
     const Tensor tensor = model_.parameters().read(p.name);
     hash = XXH3_64bits_withSeed(tensor.raw(), tensor.bytes(), hash);
+    beat();
   }
   for (const TableState::Piece& piece : tables_.pieces()) {
     if (piece.tensor->part >= 0) continue;
     const Tensor tensor = tables_.read(piece, true);  // on the root at least
     if (!tensor.empty()) hash = XXH3_64bits_withSeed(tensor.raw(), tensor.bytes(), hash);
+    beat();
   }
-  return tables_.pieces().empty() ? hash : comm_.broadcast_value(hash);
+  if (tables_.pieces().empty()) return hash;
+  engine_->meet();
+  return comm_.broadcast_value(hash);
 }
 
 std::vector<TensorHash> TrainerState::state_hashes() {
@@ -210,11 +219,13 @@ std::vector<TensorHash> TrainerState::state_hashes() {
     if (least - load.begin() != world_.rank) continue;
     const Tensor tensor = state.read(entries[i]);
     values[i] = XXH3_64bits(tensor.raw(), tensor.bytes());
+    beat();
   }
   for (const TableState::Piece& piece : tables_.pieces()) {
     const Tensor tensor = tables_.read(piece, comm_.is_root());
     hashes.push_back({.name = piece.info.name});
     values.push_back(comm_.is_root() ? XXH3_64bits(tensor.raw(), tensor.bytes()) : 0);
+    beat();
   }
   engine_->meet();
   comm_.allreduce(comm::Buffer(std::span(values)), comm::ReduceOp::Sum);  // one rank has the hash, the others 0

@@ -64,6 +64,7 @@ class TrainerState {
   std::vector<io::NamedTensor> further_state() const;  // of guard, averages and noise
   void load_further(const std::vector<io::NamedTensor>& tensors);
   void begin_load();
+  void beat();
   void load_from(const io::TensorSource& source, std::int64_t updates, bool weights_only,
                  const std::function<void()>& check_received);
 
