@@ -1,12 +1,16 @@
-// Tensors that are produced one at a time, on request, for writers and readers: the source needs memory for one tensor.
+// Tensors that are produced one at a time, on request, for writers and readers: the source needs memory for one tensor,
+// or for some of its rows.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "lockstep/core/partition.h"
 #include "lockstep/io/named_tensor.h"
 
 namespace lockstep::io {
@@ -24,6 +28,8 @@ struct TensorSource {
   std::vector<TensorInfo> infos = {};
   // Returns the tensor of infos[i], valid until the next call. Calls in any order, from one thread at a time.
   std::function<const NamedTensor&(std::size_t)> tensor = {};
+  // Returns rows [range) along the first axis of infos[i], without memory for its other rows; empty: see read_rows().
+  std::function<Tensor(std::size_t, Range)> rows = {};
 
   std::size_t count() const { return infos.size(); }
   std::size_t bytes() const {  // size of all tensors together
@@ -31,7 +37,34 @@ struct TensorSource {
     for (const TensorInfo& info : infos) total += info.bytes();
     return total;
   }
+  // The same by rows(), or else a copy of a part of the whole tensor.
+  Tensor read_rows(std::size_t i, Range range) const {
+    if (rows) return rows(i, range);
+    const Tensor& whole = tensor(i).tensor;
+    Tensor part(whole.shape().tail().batched(range.size()), whole.dtype());
+    const std::size_t row = range.size() > 0 ? part.bytes() / static_cast<std::size_t>(range.size()) : 0;
+    std::copy_n(whole.raw() + static_cast<std::size_t>(range.begin) * row, part.bytes(), part.raw());
+    return part;
+  }
 };
+
+// Returns the tensors for which keep(info) is true; what `source` refers to must outlive the result.
+template <class Keep>
+TensorSource select(const TensorSource& source, const Keep& keep) {
+  std::vector<std::size_t> kept;
+  TensorSource rest;
+  for (std::size_t i = 0; i < source.infos.size(); ++i) {
+    if (!keep(source.infos[i])) continue;
+    kept.push_back(i);
+    rest.infos.push_back(source.infos[i]);
+  }
+  if (source.rows)
+    rest.rows = [kept, rows = source.rows](std::size_t i, Range range) { return rows(kept[i], range); };
+  rest.tensor = [kept = std::move(kept), tensor = source.tensor](std::size_t i) -> const NamedTensor& {
+    return tensor(kept[i]);
+  };
+  return rest;
+}
 
 // Makes a source of the caller's tensors, which must outlive the source.
 inline TensorSource source_of(std::span<const NamedTensor> tensors) {
