@@ -2,7 +2,7 @@
 // every step.
 #include "lockstep/parallel/exchange/allreduce.h"
 #include "tests/allocation_counter.h"
-#include "tests/mpi/training.h"
+#include "tests/mpi/click_run.h"
 
 namespace lockstep::test {
 namespace {
@@ -42,6 +42,33 @@ TEST(Allocations, AStepMakesNone) {
 TEST(Allocations, AStepWithSynchronisedBatchNormMakesNone) {
   const train::TrainerOptions options{.global_batch = 16, .compile = {.synchronisation = {.all_norms = true}}};
   expect_none(counts_of_steps({.channels = 3, .side = 8, .options = options, .network = make_resnet}));
+}
+
+// The same batch each time: with more ids than in any step before, a buffer grows. Hot rows are chosen after eight
+// steps.
+TEST(Allocations, AStepWithTablesMakesNone) {
+  using parallel::TableExchange;
+  struct Form {
+    bool shard;
+    parallel::TableOptions tables;
+  };
+  for (const Form& form : {Form{false, {}}, Form{false, {.exchange = TableExchange::Blocks}}, Form{true, {.hot_rows = 25}},
+                           Form{true, {.hot_rows = 25, .exchange = TableExchange::Blocks}}}) {
+    ClickTask task{.shard = form.shard, .rule = RowRule::Adam, .clip = 0.5, .accumulate = 2};
+    task.tables = form.tables;
+    ClickRun run(world(), task);
+    const data::Batch batch = run.loader->next();
+    std::vector<counting::Counts> steps;
+    const int warm = form.shard ? 12 : 3;
+    for (int step = 1; step <= warm + 5; ++step) {
+      const counting::Counts before = counting::counts();
+      if (form.shard) run.trainer->announce(batch);
+      run.trainer->step(batch, run.rate);
+      if (step > warm) steps.push_back(counting::counts() - before);
+    }
+    SCOPED_TRACE(task.name());
+    expect_none(steps);
+  }
 }
 
 TEST(Allocations, AShortReductionOfACallersBufferMakesNone) {

@@ -25,12 +25,15 @@ struct Head {
 
 constexpr std::uint64_t kLongestName = 1 << 16;
 constexpr std::uint32_t kMostDimensions = 32;  // H5S_MAX_RANK
+// A child reads tensors up to this size before they are asked for; a table may be as large as memory.
+constexpr std::size_t kReadAhead = std::size_t{16} << 20;
 
-// The order to a child.
+// The order to a child: the list of tensors, or this tensor and those behind it up to one above kReadAhead, or these
+// rows of it.
 struct Order {
-  bool list = false;                // first the list of tensors, up to an End
-  std::size_t first = 0;            // then this tensor and those behind it,
-  std::optional<Range> rows = {};  // or these rows of it
+  bool list = false;
+  std::size_t first = 0;
+  std::optional<Range> rows = {};
 };
 
 template <class T>
@@ -65,14 +68,16 @@ void carry_out(const ImageReader& reader, const Order& order, int pipe) {
   if (order.list) {
     for (const TensorInfo& info : reader.tensors()) send_head(pipe, Kind::Info, info);
     if (reader.metadata()) send_text(pipe, Kind::Metadata, *reader.metadata());
-    send_text(pipe, Kind::End, "");
+    return send_text(pipe, Kind::End, "");
   }
   if (order.rows) {
     const std::string& name = reader.tensors().at(order.first).name;
     return send_values(pipe, name, reader.read_rows(order.first, *order.rows));
   }
-  for (std::size_t i = order.first; i < reader.tensors().size(); ++i)
+  for (std::size_t i = order.first; i < reader.tensors().size(); ++i) {
+    if (i > order.first && reader.tensors()[i].bytes() > kReadAhead) return;
     send_values(pipe, reader.tensors()[i].name, reader.read(i));
+  }
 }
 
 void read_and_send(std::span<const std::byte> image, const std::string& file, const Order& order, int pipe) {
@@ -177,14 +182,14 @@ class IsolatedImage::Sender {
 };
 
 IsolatedImage::IsolatedImage(std::span<const std::byte> image, std::string file)
-    : image_(image), file_(std::move(file)), sender_(std::make_unique<Sender>(image_, file_, Order{.list = true})) {
-  sender_->list(tensors_, metadata_);
+    : image_(image), file_(std::move(file)) {
+  Sender(image_, file_, Order{.list = true}).list(tensors_, metadata_);
 }
 
 IsolatedImage::~IsolatedImage() = default;
 
 Tensor IsolatedImage::read(std::size_t index) {
-  if (!sender_ || next_ != index) {
+  if (!sender_ || next_ != index || tensors_[index].bytes() > kReadAhead) {
     sender_.reset();  // before the next one takes memory
     sender_ = std::make_unique<Sender>(image_, file_, Order{.first = index});
   }

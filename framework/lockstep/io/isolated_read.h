@@ -27,8 +27,8 @@ class IsolatedImage {
 
   const std::vector<TensorInfo>& tensors() const { return tensors_; }       // sorted by name
   const std::optional<std::string>& metadata() const { return metadata_; }  // the string dataset "metadata"
-  // Reads tensors()[index]. One child reads tensors that are asked for in their order, one after the other; another
-  // order takes a child for each.
+  // Reads tensors()[index]. One child reads small tensors that are asked for in their order; another order, and a large
+  // tensor, takes a child for each.
   Tensor read(std::size_t index);
   // Reads rows [range) along its first axis; takes a child.
   Tensor read_rows(std::size_t index, Range rows);

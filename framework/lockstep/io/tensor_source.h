@@ -24,6 +24,14 @@ struct TensorInfo {
   std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
 };
 
+// Returns a copy of rows [range) along the first axis.
+inline Tensor copy_rows(const Tensor& whole, Range range) {
+  Tensor part(whole.shape().tail().batched(range.size()), whole.dtype());
+  const std::size_t row = range.size() > 0 ? part.bytes() / static_cast<std::size_t>(range.size()) : 0;
+  std::copy_n(whole.raw() + static_cast<std::size_t>(range.begin) * row, part.bytes(), part.raw());
+  return part;
+}
+
 struct TensorSource {
   std::vector<TensorInfo> infos = {};
   // Returns the tensor of infos[i], valid until the next call. Calls in any order, from one thread at a time.
@@ -37,14 +45,9 @@ struct TensorSource {
     for (const TensorInfo& info : infos) total += info.bytes();
     return total;
   }
-  // The same by rows(), or else a copy of a part of the whole tensor.
+  // The same by rows(), or else a copy out of the whole tensor.
   Tensor read_rows(std::size_t i, Range range) const {
-    if (rows) return rows(i, range);
-    const Tensor& whole = tensor(i).tensor;
-    Tensor part(whole.shape().tail().batched(range.size()), whole.dtype());
-    const std::size_t row = range.size() > 0 ? part.bytes() / static_cast<std::size_t>(range.size()) : 0;
-    std::copy_n(whole.raw() + static_cast<std::size_t>(range.begin) * row, part.bytes(), part.raw());
-    return part;
+    return rows ? rows(i, range) : copy_rows(tensor(i).tensor, range);
   }
 };
 
@@ -68,7 +71,8 @@ TensorSource select(const TensorSource& source, const Keep& keep) {
 
 // Makes a source of the caller's tensors, which must outlive the source.
 inline TensorSource source_of(std::span<const NamedTensor> tensors) {
-  TensorSource source{.tensor = [tensors](std::size_t i) -> const NamedTensor& { return tensors[i]; }};
+  TensorSource source{.tensor = [tensors](std::size_t i) -> const NamedTensor& { return tensors[i]; },
+                      .rows = [tensors](std::size_t i, Range rows) { return copy_rows(tensors[i].tensor, rows); }};
   for (const auto& [name, tensor] : tensors) source.infos.push_back({name, tensor.shape(), tensor.dtype()});
   return source;
 }
