@@ -197,9 +197,8 @@ std::shared_ptr<data::Dataset> hdf5_arrays(const DatasetOptions& o, const std::v
   const std::size_t moved = dense.empty() ? 1 : 0;
   dense.insert(dense.end(), others.begin(), others.begin() + static_cast<std::ptrdiff_t>(moved));
   others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(moved));
-  return std::make_shared<Hdf5Dataset>(
-      Hdf5Options{
-          .files = files, .dir = o.dir, .inputs = std::move(dense), .targets = std::move(others), .bags = bags});
+  return std::make_shared<Hdf5Dataset>(Hdf5Options{
+      .files = files, .dir = o.dir, .inputs = std::move(dense), .targets = std::move(others), .bags = bags});
 }
 
 std::shared_ptr<data::Dataset> numpy_arrays(const DatasetOptions& o, const Files& /*files*/, Files dense,
@@ -277,10 +276,11 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
       entry(
           "hdf5", "arrays of HDF5 files: --files, --inputs, --ids, --label",
           [&set](const DatasetOptions& o) {
-            return open_arrays(o, set, [bags = parse_bags(set.bags)](const DatasetOptions& of, const Files& files,
-                                                                     Files dense, Files others) {
-              return hdf5_arrays(of, bags, files, std::move(dense), std::move(others));
-            });
+            return open_arrays(
+                o, set,
+                [bags = parse_bags(set.bags)](const DatasetOptions& of, const Files& files, Files dense, Files others) {
+                  return hdf5_arrays(of, bags, files, std::move(dense), std::move(others));
+                });
           },
           named),
       entry(

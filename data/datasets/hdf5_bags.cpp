@@ -65,8 +65,9 @@ void Hdf5Bag::check_offsets(const std::string& file, std::int64_t first, std::sp
       least = offsets[i];
       continue;
     }
-    fail(kHdf5, "{}: '{}'[{}] is {}, expected a number from {} (the offset before it) to {} (the number of ids in '{}')",
-         file, offsets_->name, first + static_cast<std::int64_t>(i), offsets[i], least, ids_.size(), ids_.name);
+    fail(kHdf5,
+         "{}: '{}'[{}] is {}, expected a number from {} (the offset before it) to {} (the number of ids in '{}')", file,
+         offsets_->name, first + static_cast<std::int64_t>(i), offsets[i], least, ids_.size(), ids_.name);
   }
 }
 

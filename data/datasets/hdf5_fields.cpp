@@ -116,10 +116,9 @@ void Hdf5Dataset::add_file(const std::string& path) {
 // Takes the field from the first file, and compares those of later files.
 void Hdf5Dataset::add_field(const File& file, std::size_t field, const std::string& dataset, const Part& part) {
   const data::FieldSelection& selection = selections_[field];
-  const data::Field found{
-      .name = selection.name,
-      .shape = part.bag ? Shape{part.bag->places()} : data::selected_shape(part.ranges, part.axis),
-      .dtype = part.bag ? DType::I64 : selection.dtype.value_or(part.info.dtype)};
+  const data::Field found{.name = selection.name,
+                          .shape = part.bag ? Shape{part.bag->places()} : data::selected_shape(part.ranges, part.axis),
+                          .dtype = part.bag ? DType::I64 : selection.dtype.value_or(part.info.dtype)};
   if (files_.empty()) {
     fields_.push_back(found);
     return;
@@ -165,7 +164,8 @@ void Hdf5Dataset::read_field(const File& file, std::int64_t sample, std::size_t 
   const std::string dataset =
       options_.groups ? below(options_.group, file.groups[static_cast<std::size_t>(sample)], selections_[field].path)
                       : selections_[field].path;
-  if (part.bag) return part.bag->read(reader_for(file, sample), file.path, sample, reinterpret_cast<std::int64_t*>(out));
+  if (part.bag)
+    return part.bag->read(reader_for(file, sample), file.path, sample, reinterpret_cast<std::int64_t*>(out));
   io::Hdf5Slab slab;
   for (std::size_t i = 0; i < part.ranges.size(); ++i) {
     const data::AxisRange& range = part.ranges[i];

@@ -27,9 +27,9 @@ struct Hdf5Options {
   std::int64_t sample_axis = 0;  // of every dataset; -1: the last axis
   bool groups = false;  // each group inside `group` is a sample: datasets are below it, and no axis counts samples
   std::string group = "/";
-  std::int64_t classes = 0;                    // of an I32 field "label"; 0: no classes
-  // Inputs and targets, by the names of their fields, that are bags of ids (--bags): where their datasets have ids of any
-  // number for a sample (hdf5_bags.h), the field is I64 (places). Neither with groups nor with slices.
+  std::int64_t classes = 0;  // of an I32 field "label"; 0: no classes
+  // Inputs and targets, by the names of their fields, that are bags of ids (--bags): where their datasets have ids of
+  // any number for a sample (hdf5_bags.h), the field is I64 (places). Neither with groups nor with slices.
   std::vector<ClickBag> bags{};
   int processes = 1;                           // that read; 0: this process reads, one thread at a time
   int open_files = 32;                         // in each of them

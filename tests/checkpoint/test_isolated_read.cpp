@@ -71,8 +71,7 @@ TEST(IsolatedRead, GivesWhatAnImageReaderGives) {
   EXPECT_EQ(there.metadata(), sample.metadata);
   ASSERT_EQ(here.tensors().size(), there.tensors().size());
   std::vector<io::NamedTensor> all;
-  for (std::size_t i = 0; i < there.tensors().size(); ++i)
-    all.push_back({there.tensors()[i].name, there.read(i)});
+  for (std::size_t i = 0; i < there.tensors().size(); ++i) all.push_back({there.tensors()[i].name, there.read(i)});
   expect_same(all, sample.tensors);
   for (std::size_t i = all.size() - 1; i > all.size() - 8; --i) {  // in any order
     const Tensor tensor = here.read(i), other = there.read(i);

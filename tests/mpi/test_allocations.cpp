@@ -52,8 +52,9 @@ TEST(Allocations, AStepWithTablesMakesNone) {
     bool shard;
     parallel::TableOptions tables;
   };
-  for (const Form& form : {Form{false, {}}, Form{false, {.exchange = TableExchange::Blocks}}, Form{true, {.hot_rows = 25}},
-                           Form{true, {.hot_rows = 25, .exchange = TableExchange::Blocks}}}) {
+  for (const Form& form :
+       {Form{false, {}}, Form{false, {.exchange = TableExchange::Blocks}}, Form{true, {.hot_rows = 25}},
+        Form{true, {.hot_rows = 25, .exchange = TableExchange::Blocks}}}) {
     ClickTask task{.shard = form.shard, .rule = RowRule::Adam, .clip = 0.5, .accumulate = 2};
     task.tables = form.tables;
     ClickRun run(world(), task);

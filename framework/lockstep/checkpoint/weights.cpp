@@ -79,9 +79,8 @@ struct WeightsFile::Opened {
         io::begins_like_checkpoint(reader.peek(0, io::kEnvelopeBytes)) ? open_ours(reader) : open_foreign(reader);
     std::vector<std::string> names;
     for (const io::TensorInfo& info : all.infos) names.push_back(info.name);
-    weights = is_checkpoint
-                  ? weights_of(names, reader.path(), [this](std::size_t i) { return is_above_zero(read(i)); })
-                  : all_of(names);
+    weights = is_checkpoint ? weights_of(names, reader.path(), [this](std::size_t i) { return is_above_zero(read(i)); })
+                            : all_of(names);
   }
 
   // These return whether the file is a checkpoint, else it has weights alone.

@@ -171,8 +171,7 @@ class IsolatedReader : public Hdf5Reader {
   }
 
   std::int64_t lists(const std::string& file, const std::string& dataset) override {
-    return guarded(file,
-                   [&] { return ask(file, start_request(Task::Lists, file, dataset)).take<std::int64_t>(); });
+    return guarded(file, [&] { return ask(file, start_request(Task::Lists, file, dataset)).take<std::int64_t>(); });
   }
 
   std::int64_t read_list(const std::string& file, const std::string& dataset, std::int64_t index,

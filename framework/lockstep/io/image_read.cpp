@@ -214,9 +214,8 @@ Tensor ImageReader::read_rows(std::size_t index, Range rows) const {
              info.name);
   const auto elements = static_cast<hsize_t>(tensor.elements());
   const Hdf5Handle to(H5Screate_simple(1, &elements, nullptr), H5Sclose, file_, info.name);
-  check_hdf5(
-      H5Dread(set.get(), hdf5_memory_type(info.dtype), to.get(), from.get(), H5P_DEFAULT, tensor.raw()), file_,
-      info.name);
+  check_hdf5(H5Dread(set.get(), hdf5_memory_type(info.dtype), to.get(), from.get(), H5P_DEFAULT, tensor.raw()), file_,
+             info.name);
   return tensor;
 }
 

@@ -61,8 +61,7 @@ TensorSource select(const TensorSource& source, const Keep& keep) {
     kept.push_back(i);
     rest.infos.push_back(source.infos[i]);
   }
-  if (source.rows)
-    rest.rows = [kept, rows = source.rows](std::size_t i, Range range) { return rows(kept[i], range); };
+  if (source.rows) rest.rows = [kept, rows = source.rows](std::size_t i, Range range) { return rows(kept[i], range); };
   rest.tensor = [kept = std::move(kept), tensor = source.tensor](std::size_t i) -> const NamedTensor& {
     return tensor(kept[i]);
   };

@@ -31,7 +31,7 @@ class RowExchange {
   // By table: the sums of the rows that this rank owns, once done; until the next start().
   const std::vector<RowView<T>>& sums() const { return sums_; }
   std::int64_t sent_bytes() const { return messages_.sent_bytes(); }  // in the exchange that is done
-  std::size_t operands() const { return operands_.size(); }  // number of open partial sums of all ranks
+  std::size_t operands() const { return operands_.size(); }           // number of open partial sums of all ranks
 
  private:
   enum class Phase : std::uint8_t { Done, Sending };

@@ -49,15 +49,16 @@ void TableStore<T>::allocate(const comm::Communicator& comm, NodeMemory& memory)
     own += whole_lines(bytes);
   });
   const bool shares = !owners_.sharded && memory.shares();
-  allocate_together(comm, TableMemory::Rows, formatted("rows of {} sparse tables, with their states", tables_.size()),
-                    own, [&] {
-                      if (!shares) own_ = ZeroPages(own);
-                      std::byte* next = own_.data();
-                      each_part([&](Stored& stored, std::size_t bytes) {
-                        stored.memory.push_back(reinterpret_cast<T*>(shares ? memory.common(bytes).data() : next));
-                        if (!shares) next += whole_lines(bytes);
-                      });
-                    });
+  const std::string use =
+      formatted("the rows of {} sparse table{} with their states", tables_.size(), tables_.size() == 1 ? "" : "s");
+  allocate_together(comm, TableMemory::Rows, use, own, [&] {
+    if (!shares) own_ = ZeroPages(own);
+    std::byte* next = own_.data();
+    each_part([&](Stored& stored, std::size_t bytes) {
+      stored.memory.push_back(reinterpret_cast<T*>(shares ? memory.common(bytes).data() : next));
+      if (!shares) next += whole_lines(bytes);
+    });
+  });
 }
 
 template <class T>

@@ -50,15 +50,9 @@ double clock_offset(const comm::Communicator& comm) {
 
 nlohmann::json events_of(const comm::Communicator& comm, Trace& trace) {
   // In the order of Trace::Track.
-  constexpr std::array<const char*, 9> kTracks{"steps",
-                                               "compute",
-                                               "updates",
-                                               "wait",
-                                               "sums in the node",
-                                               "network",
-                                               "ids of tables",
-                                               "rows of tables",
-                                               "gradients of rows"};
+  constexpr std::array<const char*, 9> kTracks{"steps",         "compute",          "updates",
+                                               "wait",          "sums in the node", "network",
+                                               "ids of tables", "rows of tables",   "gradients of rows"};
   const double offset = clock_offset(comm);
   nlohmann::json events = nlohmann::json::array();
   const auto name_it = [&](const char* what, std::size_t thread, const std::string& name) {

@@ -180,8 +180,7 @@ io::TensorSource TableState::load_weights(const comm::Communicator& comm, const 
     if (comm.broadcast_value(std::uint8_t{found[i].tensor.has_value()}) == 0) continue;
     Tensor values = comm::collectively(comm, [&] {
       if (!comm.is_root()) return Tensor(piece.info.shape, piece.info.dtype);
-      Tensor stored =
-          of_root.read_rows(*found[i].tensor, {found[i].first, found[i].first + piece.rows.size()});
+      Tensor stored = of_root.read_rows(*found[i].tensor, {found[i].first, found[i].first + piece.rows.size()});
       return stored.dtype() == piece.info.dtype ? std::move(stored) : stored.to(piece.info.dtype);
     });
     comm.broadcast(std::span(values.raw(), values.bytes()));
