@@ -91,7 +91,11 @@ TEST(Hdf5Bags, WrongOffsetsAreNamed) {
 TEST(Hdf5Bags, OffsetsThatChangeAfterwardsAreAnError) {
   const TempDir dir;
   write_offsets(dir, "a.h5", {0, 2, 5});
-  const Hdf5Dataset set(options(dir, "a.h5", "genres:offsets=start"));
+  write_offsets(dir, "b.h5", {0, 1});
+  Hdf5Options one = options(dir, "?.h5", "genres:offsets=start");
+  one.open_files = 1;
+  const Hdf5Dataset set(one);
+  sample_of(set, 2);  // a.h5 is closed now
   std::filesystem::remove(dir / "a.h5");
   write_offsets(dir, "a.h5", {0, 4, 3});
   expect_error([&] { sample_of(set, 1); }, {"'start'[2] is 3"});

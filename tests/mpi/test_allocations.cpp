@@ -44,28 +44,21 @@ TEST(Allocations, AStepWithSynchronisedBatchNormMakesNone) {
   expect_none(counts_of_steps({.channels = 3, .side = 8, .options = options, .network = make_resnet}));
 }
 
-// The same batch each time: with more ids than in any step before, a buffer grows. Hot rows are chosen after eight
-// steps.
+// The same batch each time, as a buffer grows with a batch of more ids. Buffers exchange their places in the first
+// steps until each of them has the length that the batch needs; hot rows are chosen after eight steps.
 TEST(Allocations, AStepWithTablesMakesNone) {
-  using parallel::TableExchange;
-  struct Form {
-    bool shard;
-    parallel::TableOptions tables;
-  };
-  for (const Form& form :
-       {Form{false, {}}, Form{false, {.exchange = TableExchange::Blocks}}, Form{true, {.hot_rows = 25}},
-        Form{true, {.hot_rows = 25, .exchange = TableExchange::Blocks}}}) {
-    ClickTask task{.shard = form.shard, .rule = RowRule::Adam, .clip = 0.5, .accumulate = 2};
-    task.tables = form.tables;
+  constexpr int kWarm = 12, kCounted = 3;
+  for (const bool shard : {false, true}) {
+    ClickTask task{.shard = shard, .rule = RowRule::Adam, .clip = 0.5, .accumulate = 2};
+    if (shard) task.tables = {.hot_rows = 25, .exchange = parallel::TableExchange::Blocks};
     ClickRun run(world(), task);
     const data::Batch batch = run.loader->next();
     std::vector<counting::Counts> steps;
-    const int warm = form.shard ? 12 : 3;
-    for (int step = 1; step <= warm + 5; ++step) {
+    for (int step = 1; step <= kWarm + kCounted; ++step) {
       const counting::Counts before = counting::counts();
-      if (form.shard) run.trainer->announce(batch);
+      if (shard) run.trainer->announce(batch);
       run.trainer->step(batch, run.rate);
-      if (step > warm) steps.push_back(counting::counts() - before);
+      if (step > kWarm) steps.push_back(counting::counts() - before);
     }
     SCOPED_TRACE(task.name());
     expect_none(steps);

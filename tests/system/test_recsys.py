@@ -132,6 +132,28 @@ class Recsys(support.SystemTest):
         records = int(re.search(r"eval.index: (\d+) records", packed.output).group(1))
         self.assertEqual(len((self.scratch / "p.csv").read_text().splitlines()), 1 + records)
 
+    def test_a_trace_shows_messages_of_tables(self):
+        """Ids of the next step leave before this step's backward pass; rows come in and gradients leave with their bytes."""
+        file = self.scratch / "trace.json"
+        self.succeed(ranks(2, self.command("traced", "--shard-tables", "--max-steps", 8, "--trace", file, "--trace-steps", 3)))
+        events = json.loads(file.read_text())["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        for rank in range(2):
+            tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == rank}
+            mine = [e | {"track": tracks[e["tid"]]} for e in spans if e["pid"] == rank]
+            steps = [e for e in mine if e["track"] == "steps"]
+            self.assertEqual(len(steps), 3)
+            for name, track in {"ids of the next lookups": "ids of tables", "rows of tables": "rows of tables", "row gradients": "gradients of rows"}.items():
+                found = [e for e in mine if e["name"] == name]
+                self.assertGreaterEqual(len(found), 3, name)
+                self.assertEqual({e["track"] for e in found}, {track})
+                self.assertTrue(all(e["args"]["bytes"] > 0 for e in found), found)
+            for step in steps:
+                inside = [e for e in mine if step["ts"] <= e["ts"] < step["ts"] + step["dur"]]
+                backward = min(e["ts"] for e in inside if e["name"].startswith("grad "))
+                self.assertLess(min(e["ts"] for e in inside if e["track"] == "ids of tables"), backward)
+                self.assertGreater(min(e["ts"] for e in inside if e["track"] == "gradients of rows"), backward)
+
     def test_memory_that_one_rank_cannot_have_is_one_error(self):
         """Rows of sharded tables, rows of tables that each rank has, marks of changed rows."""
         for count, at, more in ((2, 0, ("--shard-tables",)), (3, 0, ("--allreduce", "messages")), (3, 1, ("--shard-tables", "--full-tables-every", 2))):
