@@ -223,7 +223,9 @@ TEST(LoadWeights, ReadsATableInPieces) {
   EXPECT_LE(largest, train::TableState::kPieceElements);
   EXPECT_EQ(rows, world().is_root() ? kRows : 0);
   const Tensor last = engine->read(engine->tensors()[0], {kRows - 1, kRows}, true);
-  if (world().is_root()) EXPECT_EQ(last.data<float>()[0], static_cast<float>(kRows - 1));
+  if (world().is_root()) {
+    EXPECT_EQ(last.data<float>()[0], static_cast<float>(kRows - 1));
+  }
   file.rows = [](std::size_t, Range) -> Tensor { fail("test", "the file is damaged"); };
   expect_shared(error_of([&] { state.load_weights(world(), file, {}, report); }));
 }

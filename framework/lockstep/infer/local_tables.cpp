@@ -88,8 +88,8 @@ io::TensorSource LocalTables::load(const io::TensorSource& tensors, const checkp
       const std::string& full = tensors.infos[i].name;
       if (taken.contains(full) || !full.starts_with(options.prefix)) continue;
       const Given given{tensors, i, full.substr(options.prefix.size())};
-      const bool skips = kept && given.name == own;
-      if (skips) report.skipped.push_back(own);
+      const bool skips = kept && (given.name == own || given.name.starts_with(own + "/"));
+      if (skips && (report.skipped.empty() || report.skipped.back() != own)) report.skipped.push_back(own);
       const bool mine = !skips && take(values, given, report);
       found = found || mine;
       if (skips || mine) taken.insert(full);
