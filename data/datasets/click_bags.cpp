@@ -14,7 +14,7 @@ constexpr std::int64_t kMostPlaces = 1 << 16;
 
 // Takes one word behind the name of a field into the bag.
 void read_word(std::string_view word, ClickBag& bag) {
-  constexpr std::string_view kCounts = "counts=";
+  constexpr std::string_view kCounts = "counts=", kOffsets = "offsets=";
   if (word == "sum" || word == "mean" || word == "max") {
     bag.join = word == "sum" ? BagJoin::Sum : word == "mean" ? BagJoin::Mean : BagJoin::Max;
     return;
@@ -23,11 +23,16 @@ void read_word(std::string_view word, ClickBag& bag) {
     bag.counts = word.substr(kCounts.size());
     return;
   }
+  if (word.starts_with(kOffsets) && word.size() > kOffsets.size()) {
+    bag.offsets = word.substr(kOffsets.size());
+    return;
+  }
   const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), bag.places);
   check(
       code == std::errc() && end == word.data() + word.size() && bag.places >= 1 && bag.places <= kMostPlaces,
       kBagsSite,
-      "--bags has '{}' behind the field '{}', expected sum, mean or max, a number of ids from 1 to {}, or counts=NAME",
+      "--bags has '{}' behind the field '{}', expected sum, mean or max, a number of ids from 1 to {}, counts=NAME or "
+      "offsets=NAME",
       word, bag.field, kMostPlaces);
 }
 
@@ -47,6 +52,9 @@ std::vector<ClickBag> parse_bags(std::string_view text) {
       rest.remove_prefix(rest.find(':') + 1);
       read_word(rest.substr(0, rest.find(':')), bag);
     }
+    check(bag.counts.empty() || bag.offsets.empty(), kBagsSite,
+          "--bags has counts={} and offsets={} for the field '{}', expected one of the two", bag.counts, bag.offsets,
+          bag.field);
     bags.push_back(std::move(bag));
   }
   return bags;

@@ -14,12 +14,15 @@ enum class BagJoin : std::uint8_t { Sum, Mean, Max };
 struct ClickBag {
   std::string field{};
   BagJoin join = BagJoin::Mean;  // of the rows of a bag
-  std::int64_t places = 16;      // ids that a bag of a text file has at most
+  std::int64_t places = 16;      // ids that a bag of any length has at most
   std::string counts{};          // of arrays: the array with the number of ids in use; empty: those that are not -1
+  // Of HDF5: the array of the places at which bags begin in the array of ids, and of the last one's end.
+  std::string offsets{};
 };
 
 // Reads "genres,tags:sum,items:max:50,seen:mean:counts=n": a field, how its rows are joined, the places of its bags in
-// text files, and the array of counts. Throws Error at site "options".
+// text files and of bags of any length, and the array of counts; "genres:offsets=o" has one of offsets. Throws Error at
+// site "options".
 std::vector<ClickBag> parse_bags(std::string_view text);
 
 // Returns the bag of a field; null: the field has one id.

@@ -64,7 +64,10 @@ void check_click_options(const DatasetOptions& o, const ClickSetOptions& set) {
         set.negatives);
   check(set.bag_separator.size() == 1, kClickEntriesSite, "--bag-separator is '{}', expected one character",
         set.bag_separator);
-  parse_bags(set.bags);
+  for (const ClickBag& bag : parse_bags(set.bags))
+    check(bag.offsets.empty() || o.name == "hdf5", kClickEntriesSite,
+          "--bags has offsets={} for the field '{}' with the data set {}, expected it with hdf5", bag.offsets,
+          bag.field, o.name);
   check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kClickEntriesSite,
         "--mean and --std with --normalise {}, expected standard or log", f.normalise);
 }
@@ -186,13 +189,14 @@ RunData open_arrays(
   return data;
 }
 
-std::shared_ptr<data::Dataset> hdf5_arrays(const DatasetOptions& o, const Files& files, Files dense, Files others) {
+std::shared_ptr<data::Dataset> hdf5_arrays(const DatasetOptions& o, const std::vector<ClickBag>& bags,
+                                           const Files& files, Files dense, Files others) {
   // The first array of ids is an input where no array is dense: an Hdf5Dataset has at least one.
   const std::size_t moved = dense.empty() ? 1 : 0;
   dense.insert(dense.end(), others.begin(), others.begin() + static_cast<std::ptrdiff_t>(moved));
   others.erase(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(moved));
-  return std::make_shared<Hdf5Dataset>(
-      Hdf5Options{.files = files, .dir = o.dir, .inputs = std::move(dense), .targets = std::move(others)});
+  return std::make_shared<Hdf5Dataset>(Hdf5Options{
+      .files = files, .dir = o.dir, .inputs = std::move(dense), .targets = std::move(others), .bags = bags});
 }
 
 std::shared_ptr<data::Dataset> numpy_arrays(const DatasetOptions& o, const Files& /*files*/, Files dense,
@@ -276,7 +280,14 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
           [&set](const DatasetOptions& o) { return open_tables(o, set, table_options(o, set)); }, named),
       entry(
           "hdf5", "arrays of HDF5 files: --files, --inputs, --ids, --label", {},
-          [&set](const DatasetOptions& o) { return open_arrays(o, set, hdf5_arrays); }, named),
+          [&set](const DatasetOptions& o) {
+            return open_arrays(
+                o, set,
+                [bags = parse_bags(set.bags)](const DatasetOptions& of, const Files& files, Files dense, Files others) {
+                  return hdf5_arrays(of, bags, files, std::move(dense), std::move(others));
+                });
+          },
+          named),
       entry(
           "arrays", "NumPy's .npy and .npz files: --inputs a.npy, --ids b.npz/name, --label", {"files", "eval-files"},
           [&set](const DatasetOptions& o) { return open_arrays(with_arrays_as_files(o, set), set, numpy_arrays); },

@@ -44,10 +44,12 @@ struct ClickSetOptions {
 template <class Visit>
 void for_click_options(ClickSetOptions& o, const Visit& visit) {
   visit("ids", o.ids, "csv, hdf5, arrays, records: columns or arrays of ids, with commas between them", "NAMES");
-  visit("bags", o.bags,
-        "fields with several ids, or none, as in genres,tags:sum:50: rows are joined by mean, sum or max; a bag of a "
-        "text file has at most 16 ids, or so many; counts=NAME is the array of their numbers",
-        "FIELDS");
+  visit(
+      "bags", o.bags,
+      "fields with several ids, or none, as in genres,tags:sum:50: rows are joined by mean, sum or max; a bag of a "
+      "text or HDF5 file has at most 16 ids, or so many; counts=NAME is the array of their numbers, offsets=NAME that "
+      "of the places where bags begin (hdf5)",
+      "FIELDS");
   visit("bag-separator", o.bag_separator, "the character between the ids of a bag in text files", "CHARACTER");
   visit("positive-rating", o.positive, "ratings: the label is 1 from this rating on");
   SyntheticClicksOptions& clicks = o.synthetic;

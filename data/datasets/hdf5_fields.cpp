@@ -74,6 +74,21 @@ std::int64_t Hdf5Dataset::axis_of(const io::Hdf5Info& info, const std::string& p
   return axis;
 }
 
+Hdf5Dataset::Part Hdf5Dataset::open_part(const std::string& path, const std::string& dataset,
+                                         const data::FieldSelection& selection) const {
+  io::Hdf5Reader& reader = *readers_.front();
+  if (const ClickBag* const bag = find_bag(options_.bags, selection.name); bag != nullptr && !options_.groups) {
+    Part part{.bag = Hdf5Bag::open(reader, path, dataset, *bag)};
+    check(!part.bag || (selection.axes.empty() && !selection.ellipsis && !selection.dtype), kHdf5,
+          "{}: '{}' has bags of any length, expected its name without a slice and a type", path, dataset);
+    if (part.bag) return part;
+  }
+  Part part{.info = reader.info(path, dataset)};
+  part.axis = axis_of(part.info, path, dataset);
+  part.ranges = data::resolve(selection, part.info.shape, part.axis, path);
+  return part;
+}
+
 void Hdf5Dataset::add_file(const std::string& path) {
   File file{.path = path, .first = size_};
   if (options_.groups) {
@@ -84,11 +99,9 @@ void Hdf5Dataset::add_file(const std::string& path) {
     if (options_.groups && (file.groups.empty() || !files_.empty())) break;
     const std::string dataset =
         options_.groups ? below(options_.group, file.groups.front(), selections_[f].path) : selections_[f].path;
-    Part part{.info = readers_.front()->info(path, dataset)};
-    part.axis = axis_of(part.info, path, dataset);
-    part.ranges = data::resolve(selections_[f], part.info.shape, part.axis, path);
+    Part part = open_part(path, dataset, selections_[f]);
     if (!options_.groups) {
-      const std::int64_t samples = part.ranges[static_cast<std::size_t>(part.axis)].count;
+      const std::int64_t samples = part.samples();
       if (f == 0) file.samples = samples;
       check(samples == file.samples, kHdf5, "{}: '{}' has {} samples, '{}' has {}; expected equal numbers", path,
             dataset, samples, selections_[0].path, file.samples);
@@ -104,8 +117,8 @@ void Hdf5Dataset::add_file(const std::string& path) {
 void Hdf5Dataset::add_field(const File& file, std::size_t field, const std::string& dataset, const Part& part) {
   const data::FieldSelection& selection = selections_[field];
   const data::Field found{.name = selection.name,
-                          .shape = data::selected_shape(part.ranges, part.axis),
-                          .dtype = selection.dtype.value_or(part.info.dtype)};
+                          .shape = part.bag ? Shape{part.bag->places()} : data::selected_shape(part.ranges, part.axis),
+                          .dtype = part.bag ? DType::I64 : selection.dtype.value_or(part.info.dtype)};
   if (files_.empty()) {
     fields_.push_back(found);
     return;
@@ -137,7 +150,7 @@ std::string Hdf5Dataset::locate(std::int64_t index) const {
 // Samples of one chunk go to one reader, whose cache then has the chunk.
 io::Hdf5Reader& Hdf5Dataset::reader_for(const File& file, std::int64_t sample) const {
   std::int64_t block = sample;
-  if (!options_.groups && !file.parts[0].info.chunk.empty()) {
+  if (!options_.groups && file.parts[0].axis >= 0 && !file.parts[0].info.chunk.empty()) {
     const Part& part = file.parts[0];
     const auto axis = static_cast<std::size_t>(part.axis);
     const data::AxisRange& range = part.ranges[axis];
@@ -151,6 +164,8 @@ void Hdf5Dataset::read_field(const File& file, std::int64_t sample, std::size_t 
   const std::string dataset =
       options_.groups ? below(options_.group, file.groups[static_cast<std::size_t>(sample)], selections_[field].path)
                       : selections_[field].path;
+  if (part.bag)
+    return part.bag->read(reader_for(file, sample), file.path, sample, reinterpret_cast<std::int64_t*>(out));
   io::Hdf5Slab slab;
   for (std::size_t i = 0; i < part.ranges.size(); ++i) {
     const data::AxisRange& range = part.ranges[i];

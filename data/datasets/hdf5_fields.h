@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "data/datasets/click_bags.h"
+#include "data/datasets/hdf5_bags.h"
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/field_selection.h"
 #include "lockstep/io/hdf5_reader.h"
@@ -24,7 +27,10 @@ struct Hdf5Options {
   std::int64_t sample_axis = 0;  // of every dataset; -1: the last axis
   bool groups = false;  // each group inside `group` is a sample: datasets are below it, and no axis counts samples
   std::string group = "/";
-  std::int64_t classes = 0;                    // of an I32 field "label"; 0: no classes
+  std::int64_t classes = 0;  // of an I32 field "label"; 0: no classes
+  // Inputs and targets, by the names of their fields, that are bags of ids (--bags): where their datasets have ids of
+  // any number for a sample (hdf5_bags.h), the field is I64 (places). Neither with groups nor with slices.
+  std::vector<ClickBag> bags{};
   int processes = 1;                           // that read; 0: this process reads, one thread at a time
   int open_files = 32;                         // in each of them
   std::size_t cache = std::size_t{256} << 20;  // bytes of decoded chunks, in all of them together
@@ -48,11 +54,13 @@ class Hdf5Dataset : public data::Dataset {
   std::size_t inputs() const { return options_.inputs.size(); }  // the number of fields that are inputs
 
  private:
-  // A dataset of one file, and the part of it that samples have.
+  // A dataset of one file, and the part of it that samples have; or bags.
   struct Part {
+    std::optional<Hdf5Bag> bag{};
     io::Hdf5Info info{};
     std::vector<data::AxisRange> ranges{};
     std::int64_t axis = -1;  // which counts samples; -1: none does
+    std::int64_t samples() const { return bag ? bag->samples() : ranges[static_cast<std::size_t>(axis)].count; }
   };
   struct File {
     std::string path{};
@@ -63,6 +71,7 @@ class Hdf5Dataset : public data::Dataset {
 
   void make_readers();
   void add_file(const std::string& path);
+  Part open_part(const std::string& path, const std::string& dataset, const data::FieldSelection& selection) const;
   void add_field(const File& file, std::size_t field, const std::string& dataset, const Part& part);
   std::int64_t axis_of(const io::Hdf5Info& info, const std::string& path, const std::string& dataset) const;
   const File& file_of(std::int64_t index) const;

@@ -34,10 +34,13 @@ Dlrm::Dlrm(const ClickModelConfig& c)
 
 Dlrm::~Dlrm() = default;
 
+// The perceptron of the dense numbers comes before the lookups: it is computed while rows of other ranks are on their
+// way, and its gradient while gradients of rows are.
 Value Dlrm::operator()(const ClickInputs& in) const {
+  const Value bottom = bottom_ != nullptr ? (*bottom_)(in.dense) : Value();
   const Value rows = fields_.vectors(table_(in.ids), in.ids);  // (samples, fields, dim)
   if (bottom_ == nullptr) return squeeze(top_(pair_products(rows)), 1);
-  const Value dense = cast((*bottom_)(in.dense), rows.dtype());  // rows are no products, which may be bf16
+  const Value dense = cast(bottom, rows.dtype());  // rows are no products, which may be bf16
   const Value pairs = pair_products(concat({unsqueeze(dense, 1), rows}, 1));
   return squeeze(top_(concat({dense, pairs}, 1)), 1);
 }

@@ -66,20 +66,39 @@ TEST(IsolatedRead, GivesWhatAnImageReaderGives) {
   const Checkpoint sample = sample_checkpoint();
   const std::vector<std::byte> bytes = serialize(sample);
   const io::ImageReader here(bytes, "sample");
-  const io::Image there = io::read_image_isolated(bytes, "sample");
-  EXPECT_EQ(there.metadata, here.metadata());
-  EXPECT_EQ(there.metadata, sample.metadata);
-  expect_same(there.tensors, sample.tensors);
-  ASSERT_EQ(here.tensors().size(), there.tensors.size());
-  for (std::size_t i = there.tensors.size(); i-- > 0;) {  // in any order
-    const Tensor tensor = here.read(i);
-    EXPECT_EQ(here.tensors()[i].name, there.tensors[i].name);
-    EXPECT_EQ(here.tensors()[i].shape, tensor.shape());
-    EXPECT_EQ(here.tensors()[i].dtype, tensor.dtype());
-    if (tensor.bytes() > 0) {
-      EXPECT_EQ(std::memcmp(tensor.raw(), there.tensors[i].tensor.raw(), tensor.bytes()), 0);
+  io::IsolatedImage there(bytes, "sample");
+  EXPECT_EQ(there.metadata(), here.metadata());
+  EXPECT_EQ(there.metadata(), sample.metadata);
+  ASSERT_EQ(here.tensors().size(), there.tensors().size());
+  std::vector<io::NamedTensor> all;
+  for (std::size_t i = 0; i < there.tensors().size(); ++i) all.push_back({there.tensors()[i].name, there.read(i)});
+  expect_same(all, sample.tensors);
+  for (std::size_t i = all.size() - 1; i > all.size() - 8; --i) {  // in any order
+    const Tensor tensor = here.read(i), other = there.read(i);
+    EXPECT_EQ(here.tensors()[i].shape, other.shape());
+    EXPECT_EQ(here.tensors()[i].dtype, other.dtype());
+    EXPECT_TRUE(std::equal(tensor.raw(), tensor.raw() + tensor.bytes(), other.raw())) << i;
+  }
+}
+
+TEST(IsolatedRead, GivesRows) {
+  const Checkpoint sample = sample_checkpoint();
+  const std::vector<std::byte> bytes = serialize(sample);
+  const io::ImageReader here(bytes, "sample");
+  io::IsolatedImage there(bytes, "sample");
+  const auto found = std::ranges::find(here.tensors(), "optimizer/momentum/fc.weight", &io::TensorInfo::name);
+  const auto index = static_cast<std::size_t>(found - here.tensors().begin());
+  const Tensor whole = here.read(index);
+  for (const Range rows : {Range{0, 10}, Range{3, 4}, Range{7, 10}, Range{5, 5}}) {
+    const Tensor expected = io::copy_rows(whole, rows);
+    for (const Tensor& part : {here.read_rows(index, rows), there.read_rows(index, rows)}) {
+      EXPECT_EQ(part.shape(), Shape({rows.size(), 64}));
+      EXPECT_TRUE(std::equal(expected.raw(), expected.raw() + expected.bytes(), part.raw()));
     }
   }
+  const std::string error = error_of([&] { here.read_rows(index, {8, 11}); });
+  EXPECT_NE(error.find("has shape (10, 64), expected one with rows 8 to 11"), std::string::npos) << error;
+  EXPECT_EQ(error_of([&] { there.read_rows(index, {8, 11}); }), error);
 }
 
 TEST(IsolatedRead, PassesErrorsOn) {
@@ -87,7 +106,7 @@ TEST(IsolatedRead, PassesErrorsOn) {
   bytes.resize(bytes.size() / 2);
   const std::string here = error_of([&] { io::ImageReader(bytes, "sample"); });
   EXPECT_NE(here, "no error");
-  EXPECT_EQ(error_of([&] { io::read_image_isolated(bytes, "sample"); }), here);
+  EXPECT_EQ(error_of([&] { io::IsolatedImage(bytes, "sample"); }), here);
 }
 
 // Readers of two files that are open at once, and one while a file is written: HDF5 keeps them apart.

@@ -1,38 +1,16 @@
 // How much memory a state takes while it is saved and loaded: limits of the process tell, in a child of its own.
-#include <sys/resource.h>
-#include <sys/wait.h>
-
+#include "lockstep/checkpoint/weights.h"
+#include "lockstep/io/image_write.h"
 #include "tests/checkpoint/fixtures.h"
+#include "tests/memory_limit.h"
 
 namespace lockstep::checkpoint {
 namespace {
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which map memory in their own ways
+#ifdef LOCKSTEP_LIMITS_MEMORY
 
 constexpr std::size_t kTensor = std::size_t{16} << 20;  // bytes of each tensor
 constexpr int kTensors = 12;
-
-// Runs `action` in a child that may take `most` bytes of memory of its own beyond what it has; whether it returned.
-// Mapped files do not count.
-bool fits_in(std::size_t most, const std::function<void()>& action) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::size_t data = 0;  // kB
-    std::ifstream status("/proc/self/status");
-    for (std::string word; status >> word;) {
-      if (word == "VmData:") status >> data;
-    }
-    const rlimit limit{1024 * data + most, 1024 * data + most};
-    if (data == 0 || ::setrlimit(RLIMIT_DATA, &limit) != 0) ::_exit(2);
-    const std::string error = error_of(action);
-    if (error != "no error") std::fprintf(stderr, "%s\n", error.c_str());
-    ::_exit(error == "no error" ? 0 : 1);
-  }
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2) << status;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 io::NamedTensor large(int index) {
   io::NamedTensor entry{.name = formatted("model/t{}", index), .tensor = Tensor({kTensor / 4}, DType::F32)};
@@ -85,6 +63,41 @@ TEST_F(CheckpointMemory, SavingAndLoadingHoldOneTensorAtATime) {
             "{}: {} to {}", name, data.front(), data.back());
     }
   }));
+}
+
+// Weights of a checkpoint one by one; and a table that is one tensor, of which rows are asked for, in a file of
+// Lockstep and in one of h5py's kind, without a hash.
+TEST_F(CheckpointMemory, WeightsAreReadInParts) {
+  Lazy lazy;
+  save(path_, Draft{.tensors = lazy.source(), .metadata = "{}"});
+  EXPECT_TRUE(fits_in(2 * kTensor, [&] {
+    WeightsFile file(path_);
+    const io::TensorSource source = file.tensors();
+    for (std::size_t i = 0; i < source.count(); ++i) source.tensor(i);
+  }));
+  constexpr std::int64_t kRows = 1 << 16, kWidth = 1024;  // 256 MiB
+  const fs::path ours = dir_ / "ours.h5", plain = dir_ / "plain.h5";
+  {
+    std::vector<io::NamedTensor> table;
+    table.push_back({"table", Tensor({kRows, kWidth}, DType::F32)});
+    for (std::int64_t r = 0; r < kRows; ++r)
+      table[0].tensor.data<float>()[static_cast<std::size_t>(r * kWidth)] = static_cast<float>(r);
+    save_weights(ours, table);
+    std::ofstream out(plain, std::ios::binary);
+    io::ImageStream(io::source_of(table), {}, "plain").write([&](std::span<const std::byte> bytes) {
+      out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    });
+  }
+  for (const fs::path& path : {ours, plain}) {
+    EXPECT_TRUE(fits_in(2 * kTensor, [&] {
+      WeightsFile file(path);
+      const io::TensorSource source = file.tensors();
+      for (std::int64_t r = 0; r < kRows; r += kRows / 16) {
+        const Tensor part = source.read_rows(0, {r, r + kRows / 64});
+        check(part.data<float>()[kWidth] == static_cast<float>(r + 1), "test", "row {}", r);
+      }
+    })) << path;
+  }
 }
 
 #endif

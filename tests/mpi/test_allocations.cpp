@@ -2,7 +2,7 @@
 // every step.
 #include "lockstep/parallel/exchange/allreduce.h"
 #include "tests/allocation_counter.h"
-#include "tests/mpi/training.h"
+#include "tests/mpi/click_run.h"
 
 namespace lockstep::test {
 namespace {
@@ -42,6 +42,27 @@ TEST(Allocations, AStepMakesNone) {
 TEST(Allocations, AStepWithSynchronisedBatchNormMakesNone) {
   const train::TrainerOptions options{.global_batch = 16, .compile = {.synchronisation = {.all_norms = true}}};
   expect_none(counts_of_steps({.channels = 3, .side = 8, .options = options, .network = make_resnet}));
+}
+
+// The same batch each time, as a buffer grows with a batch of more ids. Buffers exchange their places in the first
+// steps until each of them has the length that the batch needs; hot rows are chosen after eight steps.
+TEST(Allocations, AStepWithTablesMakesNone) {
+  constexpr int kWarm = 12, kCounted = 3;
+  for (const bool shard : {false, true}) {
+    ClickTask task{.shard = shard, .rule = RowRule::Adam, .clip = 0.5, .accumulate = 2};
+    if (shard) task.tables = {.hot_rows = 25, .exchange = parallel::TableExchange::Blocks};
+    ClickRun run(world(), task);
+    const data::Batch batch = run.loader->next();
+    std::vector<counting::Counts> steps;
+    for (int step = 1; step <= kWarm + kCounted; ++step) {
+      const counting::Counts before = counting::counts();
+      if (shard) run.trainer->announce(batch);
+      run.trainer->step(batch, run.rate);
+      if (step > kWarm) steps.push_back(counting::counts() - before);
+    }
+    SCOPED_TRACE(task.name());
+    expect_none(steps);
+  }
 }
 
 TEST(Allocations, AShortReductionOfACallersBufferMakesNone) {

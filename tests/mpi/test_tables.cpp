@@ -238,6 +238,12 @@ TEST(Tables, AreReadByAPredictor) {
   const Tensor y =
       predict({{"words", batch.at("words")}, {"items", batch.at("items")}, {"counts", batch.at("counts")}});
   EXPECT_TRUE(std::ranges::equal(y.data<float>(), expected.data<float>()));
+  std::vector<io::NamedTensor> pieces;
+  for (const std::int64_t first : {0, 1})
+    pieces.push_back({formatted("words.weight/{:012}", first), Tensor({1, kWidth}, DType::F32)});
+  const auto kept = predict.load(pieces, {.strict = false, .keep = {"words.weight"}});
+  EXPECT_EQ(kept.skipped, std::vector<std::string>{"words.weight"});
+  EXPECT_TRUE(kept.unexpected.empty());
   const std::vector<io::NamedTensor> none;
   EXPECT_THROW(predict.load(none), Error);
 }

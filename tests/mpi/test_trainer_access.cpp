@@ -14,7 +14,9 @@
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/parallel/tables/table_engine.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/step/table_state.h"
 #include "lockstep/train/step/trainer.h"
 #include "tests/mpi/harness.h"
 
@@ -188,6 +190,44 @@ TEST(TrainerAccess, StateGoesRoundAndNamesWhatIsNotThere) {
   EXPECT_NE(error_of([&] { to.load(cut, 1); }).find("1 missing: momentum/head.bias"), std::string::npos);
   to.load(cut, 1, true);  // weights alone
   EXPECT_EQ(from.weights_hash(), to.weights_hash());
+}
+
+// One tensor has the whole table; no more than a piece of it is asked for at a time.
+TEST(LoadWeights, ReadsATableInPieces) {
+  constexpr std::int64_t kWide = 256, kRows = train::TableState::kPieceElements / kWide + 100;
+  Table table{.rows = kRows, .width = kWide, .initialize = [](const Shape&, std::span<double>, RandomStream&) {}};
+  parallel::NodeMemory memory(world(), parallel::Domains::single_ranks(world().rank(), world().size()), false);
+  parallel::TableEngine::Setup setup{.tables = {{"big.weight", &table}}};
+  setup.options.rules.all.rule = optim::RowRule::Sgd;
+  setup.options.shard = true;
+  const auto engine =
+      parallel::TableEngine::make(world(), parallel::WorldLayout(world().rank(), world().size(), 0), memory, setup);
+  std::int64_t largest = 0, rows = 0;
+  io::TensorSource file;
+  if (world().is_root()) {
+    file.infos = {{"big.weight", Shape{kRows, kWide}, DType::F32}, {"out.bias", Shape{1}, DType::F32}};
+    file.tensor = [](std::size_t i) -> const io::NamedTensor& { fail("test", "tensor {} as a whole", i); };
+    file.rows = [&](std::size_t, Range part) {
+      largest = std::max(largest, part.size() * kWide);
+      rows += part.size();
+      Tensor values({part.size(), kWide}, DType::F32);
+      for (std::int64_t r = 0; r < part.size(); ++r)
+        values.data<float>()[static_cast<std::size_t>(r * kWide)] = static_cast<float>(part.begin + r);
+      return values;
+    };
+  }
+  const train::TableState state(engine.get());
+  checkpoint::LoadReport report;
+  const io::TensorSource rest = state.load_weights(world(), file, {}, report);
+  EXPECT_EQ(rest.count(), world().is_root() ? 1u : 0u);
+  EXPECT_LE(largest, train::TableState::kPieceElements);
+  EXPECT_EQ(rows, world().is_root() ? kRows : 0);
+  const Tensor last = engine->read(engine->tensors()[0], {kRows - 1, kRows}, true);
+  if (world().is_root()) {
+    EXPECT_EQ(last.data<float>()[0], static_cast<float>(kRows - 1));
+  }
+  file.rows = [](std::size_t, Range) -> Tensor { fail("test", "the file is damaged"); };
+  expect_shared(error_of([&] { state.load_weights(world(), file, {}, report); }));
 }
 
 }  // namespace

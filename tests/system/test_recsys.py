@@ -115,11 +115,17 @@ class Recsys(support.SystemTest):
         with h5py.File(self.scratch / "log.h5", "w") as file:
             for name, array in (arrays | {"genres": genres}).items():
                 file[name] = array
+            file["flat"], file["starts"] = genres[genres >= 0], np.concatenate([[0], np.cumsum(count)])
+            lists = file.create_dataset("lists", (96,), h5py.vlen_dtype(np.int32))
+            for i in range(96):
+                lists[i] = genres[i][: count[i]]
         packed = self.succeed(program("lockstep", "pack", "--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click",
                              "--bags", "genres:3", "--seed", 1, "--output", self.scratch / "packed"))
         sources = {"csv": ("csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:sum:3"),
                    "arrays": ("arrays", "--data-dir", self.scratch, "--inputs", "age.npy", "--ids", "user.npy,genres=genres.npy", "--label", "click.npy", "--bags", "genres:sum:counts=n.npy"),
                    "hdf5": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:sum"),
+                   "offsets": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres=flat", "--label", "click", "--bags", "genres:sum:3:offsets=starts"),
+                   "lists": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres=lists", "--label", "click", "--bags", "genres:sum:3"),
                    "records": ("records", "--data-dir", self.scratch / "packed", "--bags", "genres:sum")}
         for rule in (("--hash-ids", 20), ("--vocabulary", 12)):
             for name, more in sources.items():
@@ -128,6 +134,40 @@ class Recsys(support.SystemTest):
         self.succeed(program("lockstep", "predict", self.scratch / "records", "--files", self.scratch / "packed" / "eval.index", "--output", self.scratch / "p.csv"))
         records = int(re.search(r"eval.index: (\d+) records", packed.output).group(1))
         self.assertEqual(len((self.scratch / "p.csv").read_text().splitlines()), 1 + records)
+
+    def test_a_trace_shows_messages_of_tables(self):
+        """Ids of the next step leave before this step's backward pass; rows come in and gradients leave with their bytes."""
+        file = self.scratch / "trace.json"
+        self.succeed(ranks(2, self.command("traced", "--shard-tables", "--max-steps", 8, "--trace", file, "--trace-steps", 3)))
+        events = json.loads(file.read_text())["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        for rank in range(2):
+            tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == rank}
+            mine = [e | {"track": tracks[e["tid"]]} for e in spans if e["pid"] == rank]
+            steps = [e for e in mine if e["track"] == "steps"]
+            self.assertEqual(len(steps), 3)
+            for name, track in {"ids of the next lookups": "ids of tables", "rows of tables": "rows of tables", "row gradients": "gradients of rows"}.items():
+                found = [e for e in mine if e["name"] == name]
+                self.assertGreaterEqual(len(found), 3, name)
+                self.assertEqual({e["track"] for e in found}, {track})
+                self.assertTrue(all(e["args"]["bytes"] > 0 for e in found), found)
+            for step in steps:
+                inside = [e for e in mine if step["ts"] <= e["ts"] < step["ts"] + step["dur"]]
+                backward = min(e["ts"] for e in inside if e["name"].startswith("grad "))
+                self.assertLess(min(e["ts"] for e in inside if e["track"] == "ids of tables"), backward)
+                self.assertGreater(min(e["ts"] for e in inside if e["track"] == "gradients of rows"), backward)
+
+    def test_memory_that_one_rank_cannot_have_is_one_error(self):
+        """Rows of sharded tables, rows of tables that each rank has, marks of changed rows."""
+        for count, at, more in ((2, 0, ("--shard-tables",)), (3, 0, ("--allreduce", "messages")), (3, 1, ("--shard-tables", "--full-tables-every", 2))):
+            with self.subTest(count=count, more=more):
+                faults = clean_environment(LOCKSTEP_FAULT=f"tables.allocate:corrupt:rank=1:at={at}")
+                result = self.run_command(ranks(count, self.command("none", *more)), limit=support.SOON, environment=faults)
+                self.assertNotEqual(result.status, 0, result)
+                found = re.findall(r"rank 1 on host \S+: \[tables\] (\d+) bytes \(1 MiB\) for .* cannot be had; expected .*--shard-tables", result.output)
+                self.assertEqual(len(found), 1, result)
+                self.assertGreater(int(found[0]), 0)
+                self.expect_no_process()
 
     def test_negatives_from_all_samples_change_no_bit_with_the_ranks(self):
         towers = ("--model", "towers", "--loss", "softmax", "--user-fields", 2, "--negatives", 3)
@@ -169,6 +209,7 @@ class Recsys(support.SystemTest):
                             (self.files("ratings", "--model", "dlrm", "--group-auc", "user"), "--group-auc is 'user', expected one of the fields of ids: userId, movieId"),
                             (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:2"), "a bag of more than 2 ids"),
                             (self.files("csv", "--inputs", "price", "--ids", "site", "--label", "click", "--bags", "item"), "--bags names the field 'item'"),
+                            (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:offsets=o"), "expected it with hdf5"),
                             (("--negatives", 2), "--negatives 2 without --loss softmax"),
                             (("--dataset", "records", "--data-dir", self.scratch), "no train.index"),
                             (("--click-wide",), "--click-wide makes ids of 63 bits"), (("--loss", "softmax"), "expected --model towers"), (("--top", "8,x"), "--top has 'x'")):

@@ -4,17 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/nn/embedding.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "models/zoo/registry.h"
+#include "tests/memory_limit.h"
 #include "tests/messages.h"
 #include "tests/train/streams.h"
 
@@ -258,6 +262,40 @@ TEST(Predictor, OnePerThreadIsIndependent) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, std::vector<int>(3, 0));
 }
+
+#ifdef LOCKSTEP_LIMITS_MEMORY
+// A table of 64 MiB; what a load takes beside it is a part of that.
+TEST(Predictor, LoadsATableInParts) {
+  constexpr std::int64_t kRows = 1 << 16, kWidth = 256;
+  std::string name = (std::filesystem::temp_directory_path() / "lockstep-test-XXXXXX").string();
+  const std::filesystem::path folder = ::mkdtemp(name.data());
+  {
+    std::vector<io::NamedTensor> table;
+    table.push_back({"table.weight", Tensor({kRows, kWidth}, DType::F32)});
+    for (std::int64_t r = 0; r < kRows; ++r)
+      table[0].tensor.data<float>()[static_cast<std::size_t>(r * kWidth)] = static_cast<float>(r);
+    checkpoint::save_weights(folder / "w.h5", table);
+  }
+  struct Lookup : nn::Module {
+    nn::Child<nn::Embedding> table{
+        this, "table",
+        nn::EmbeddingConfig{.num_embeddings = kRows,
+                            .embedding_dim = kWidth,
+                            .weight_init = [](const Shape&, std::span<double>, RandomStream&) {},
+                            .sparse = true}};
+  };
+  EXPECT_TRUE(fits_in(std::size_t{112} << 20, [&] {
+    Lookup network;
+    infer::Predictor predict(network, [&](const plan::Inputs& in) { return network.table(in["id"]); });
+    predict.load(folder / "w.h5");
+    const std::vector<std::int32_t> ids{0, 17, kRows - 1};
+    const Tensor rows = predict({{"id", Tensor::from<std::int32_t>({3}, ids)}});
+    for (std::size_t i = 0; i < 3; ++i)
+      check(rows.data<float>()[i * kWidth] == static_cast<float>(ids[i]), "test", "row {}", ids[i]);
+  }));
+  std::filesystem::remove_all(folder);
+}
+#endif
 
 }  // namespace
 }  // namespace lockstep::train

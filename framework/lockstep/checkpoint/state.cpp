@@ -18,8 +18,6 @@ std::vector<Destination> weight_destinations(plan::ParameterStore& store) {
   return destinations;
 }
 
-namespace {
-
 LoadReport load_weights(plan::ParameterStore& store, const io::TensorSource& tensors, const LoadOptions& options,
                         const std::string& file) {
   const auto kept = [&](const std::string& name) {
@@ -33,12 +31,11 @@ LoadReport load_weights(plan::ParameterStore& store, const io::TensorSource& ten
   found.report.skipped.assign(skipped, unexpected.end());
   unexpected.erase(skipped, unexpected.end());
   if (options.strict) found.report.require_complete("weights", file);
+  std::ranges::stable_sort(found.pairs, {}, [](const auto& pair) { return pair.second; });
   write_tensors(store, found, tensors);
   store.refresh();
   return found.report;
 }
-
-}  // namespace
 
 LoadReport load_weights(plan::ParameterStore& store, std::span<const io::NamedTensor> tensors,
                         const LoadOptions& options) {
@@ -46,8 +43,8 @@ LoadReport load_weights(plan::ParameterStore& store, std::span<const io::NamedTe
 }
 
 LoadReport load_weights(plan::ParameterStore& store, const std::filesystem::path& file, const LoadOptions& options) {
-  const std::vector<io::NamedTensor> tensors = checkpoint::load_weights(file);
-  return load_weights(store, io::source_of(tensors), options, file.string());
+  WeightsFile stored(file);
+  return load_weights(store, stored.tensors(), options, file.string());
 }
 
 std::vector<io::NamedTensor> weights(const plan::ParameterStore& store, const std::string& prefix) {

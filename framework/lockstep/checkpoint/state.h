@@ -11,6 +11,7 @@
 #include "lockstep/checkpoint/load_report.h"
 #include "lockstep/checkpoint/tensor_match.h"
 #include "lockstep/io/named_tensor.h"
+#include "lockstep/io/tensor_source.h"
 #include "lockstep/plan/parameter_store.h"
 
 namespace lockstep::checkpoint {
@@ -20,7 +21,10 @@ namespace lockstep::checkpoint {
 // complete.
 LoadReport load_weights(plan::ParameterStore& store, std::span<const io::NamedTensor> tensors,
                         const LoadOptions& options = {});
-// The same from a file that checkpoint::load_weights() can read; errors name the file.
+// The same, tensor by tensor in the source's order; `file` names it in errors.
+LoadReport load_weights(plan::ParameterStore& store, const io::TensorSource& tensors, const LoadOptions& options,
+                        const std::string& file);
+// The same from a file that WeightsFile can read; errors name the file.
 LoadReport load_weights(plan::ParameterStore& store, const std::filesystem::path& file,
                         const LoadOptions& options = {});
 

@@ -55,54 +55,83 @@ bool is_above_zero(const Tensor& count) {
   return count.dtype() == DType::F64 && count.elements() == 1 && count.data<double>()[0] > 0;
 }
 
-// Reads the model's part of a checkpoint that has, of some tensors, the changed rows alone.
-std::vector<io::NamedTensor> read_increment(io::FileReader& reader, io::Envelope envelope) {
-  StoredCheckpoint file(reader, std::move(envelope), base_beside(reader.path()));
-  const io::TensorSource source = file.tensors();
-  std::vector<std::string> names;
-  for (const io::TensorInfo& info : source.infos) names.push_back(info.name);
-  std::vector<io::NamedTensor> tensors;
-  for (const WeightSource& w :
-       weights_of(names, file.path(), [&](std::size_t i) { return is_above_zero(source.tensor(i).tensor); }))
-    tensors.push_back({w.name, source.tensor(w.index).tensor.clone()});
-  return tensors;
-}
-
-// Reads all tensors of a weights file, or the model's part of a checkpoint.
-std::vector<io::NamedTensor> read_ours(io::FileReader& reader) {
-  io::Envelope envelope = io::read_envelope(reader);
-  if (base_of(envelope.note)) return read_increment(reader, std::move(envelope));
-  const io::VerifiedFile file(reader, std::move(envelope));
-  const io::ImageReader& image = file.image();
-  std::vector<io::NamedTensor> tensors;
-  std::vector<std::string> names;
-  for (const auto& info : image.tensors()) names.push_back(info.name);
-  if (!image.metadata().has_value()) {
-    for (std::size_t i = 0; i < names.size(); ++i) tensors.push_back({names[i], image.read(i)});
-    return tensors;
-  }
-  for (const WeightSource& w :
-       weights_of(names, file.path(), [&](std::size_t i) { return is_above_zero(image.read(i)); }))
-    tensors.push_back({w.name, image.read(w.index)});
-  return tensors;
-}
-
-std::vector<io::NamedTensor> read_foreign(const io::FileReader& reader) {
-  check(has_hdf5_signature(reader), "checkpoint", "{}: is neither a Lockstep checkpoint nor an HDF5 file",
-        reader.path());
-  const io::MappedFile mapping(reader.descriptor(), reader.size(), reader.path());
-  io::Image image = io::read_image_isolated(mapping.bytes(), reader.path());
-  if (!image.metadata) return std::move(image.tensors);
-  std::vector<io::NamedTensor> tensors;
-  std::vector<std::string> names;
-  for (const io::NamedTensor& entry : image.tensors) names.push_back(entry.name);
-  for (const WeightSource& w :
-       weights_of(names, reader.path(), [&](std::size_t i) { return is_above_zero(image.tensors[i].tensor); }))
-    tensors.push_back({w.name, std::move(image.tensors[w.index].tensor)});
-  return tensors;
+std::vector<WeightSource> all_of(std::span<const std::string> names) {
+  std::vector<WeightSource> all;
+  for (std::size_t i = 0; i < names.size(); ++i) all.push_back({names[i], i});
+  return all;
 }
 
 }  // namespace
+
+// One of increment, ours and foreign is there.
+struct WeightsFile::Opened {
+  std::unique_ptr<StoredCheckpoint> increment;
+  std::unique_ptr<io::VerifiedFile> ours;
+  std::unique_ptr<io::MappedFile> mapping;  // of a file that others wrote
+  std::unique_ptr<io::IsolatedImage> foreign;
+  io::TensorSource all;               // the tensors of the file; of `foreign`, infos alone
+  std::vector<WeightSource> weights;  // those of them that are weights
+  io::NamedTensor current;            // requested last
+
+  explicit Opened(const std::filesystem::path& path) {
+    io::FileReader reader(path);
+    const bool is_checkpoint =
+        io::begins_like_checkpoint(reader.peek(0, io::kEnvelopeBytes)) ? open_ours(reader) : open_foreign(reader);
+    std::vector<std::string> names;
+    for (const io::TensorInfo& info : all.infos) names.push_back(info.name);
+    weights = is_checkpoint ? weights_of(names, reader.path(), [this](std::size_t i) { return is_above_zero(read(i)); })
+                            : all_of(names);
+  }
+
+  // These return whether the file is a checkpoint, else it has weights alone.
+  bool open_ours(io::FileReader& reader) {
+    io::Envelope envelope = io::read_envelope(reader);
+    if (base_of(envelope.note)) {  // a checkpoint that has, of some tensors, the changed rows alone
+      increment = std::make_unique<StoredCheckpoint>(reader, std::move(envelope), base_beside(reader.path()));
+      all = increment->tensors();
+      return true;
+    }
+    ours = std::make_unique<io::VerifiedFile>(reader, std::move(envelope));
+    all = ours->tensors();
+    return ours->image().metadata().has_value();
+  }
+  bool open_foreign(const io::FileReader& reader) {
+    check(has_hdf5_signature(reader), "checkpoint", "{}: is neither a Lockstep checkpoint nor an HDF5 file",
+          reader.path());
+    mapping = std::make_unique<io::MappedFile>(reader.descriptor(), reader.size(), reader.path());
+    foreign = std::make_unique<io::IsolatedImage>(mapping->bytes(), reader.path());
+    all.infos = foreign->tensors();
+    return foreign->metadata().has_value();
+  }
+
+  Tensor read(std::size_t i) const {
+    if (foreign) return foreign->read(i);
+    return ours ? ours->image().read(i) : all.tensor(i).tensor.clone();
+  }
+  Tensor read_rows(std::size_t i, Range rows) const {
+    return foreign ? foreign->read_rows(i, rows) : all.read_rows(i, rows);
+  }
+};
+
+WeightsFile::WeightsFile(const std::filesystem::path& path) : opened_(std::make_unique<Opened>(path)) {}
+WeightsFile::~WeightsFile() = default;
+
+io::TensorSource WeightsFile::tensors() {
+  Opened* const file = opened_.get();
+  io::TensorSource source;
+  for (const WeightSource& weight : file->weights) {
+    source.infos.push_back(file->all.infos[weight.index]);
+    source.infos.back().name = weight.name;
+  }
+  source.tensor = [file](std::size_t i) -> const io::NamedTensor& {
+    file->current = {};  // frees its memory before the next tensor is read
+    file->current = {file->weights[i].name, file->read(file->weights[i].index)};
+    return file->current;
+  };
+  if (file->increment) return source;  // whose large tensors are in pieces
+  source.rows = [file](std::size_t i, Range rows) { return file->read_rows(file->weights[i].index, rows); };
+  return source;
+}
 
 void save_weights(const std::filesystem::path& path, std::span<const io::NamedTensor> tensors) {
   const io::SealedFile file(io::source_of(tensors), {}, path.string());
@@ -113,8 +142,12 @@ void save_weights(const std::filesystem::path& path, std::span<const io::NamedTe
 }
 
 std::vector<io::NamedTensor> load_weights(const std::filesystem::path& path) {
-  io::FileReader reader(path);
-  return io::begins_like_checkpoint(reader.peek(0, io::kEnvelopeBytes)) ? read_ours(reader) : read_foreign(reader);
+  WeightsFile file(path);
+  const io::TensorSource source = file.tensors();
+  std::vector<io::NamedTensor> tensors;
+  for (std::size_t i = 0; i < source.count(); ++i)
+    tensors.push_back({source.infos[i].name, source.tensor(i).tensor.clone()});
+  return tensors;
 }
 
 }  // namespace lockstep::checkpoint

@@ -15,18 +15,20 @@ namespace lockstep {
 class Trace {
  public:
   using Clock = std::chrono::steady_clock;
-  enum class Track : std::uint8_t { Step, Compute, Update, Wait, Memory, Network };  // Memory: sums in the node
+  // Memory: sums in the node. TableIds to RowGradients: messages of sparse tables.
+  enum class Track : std::uint8_t { Step, Compute, Update, Wait, Memory, Network, TableIds, TableRows, RowGradients };
   struct Span {
     Track track;
     std::string name;
     Clock::time_point begin, end;
-    std::int64_t step = 0;  // the step of the span, if it differs from that of the enclosing span; 0: unknown
+    std::int64_t step = 0;   // the step of the span, if it differs from that of the enclosing span; 0: unknown
+    std::int64_t bytes = 0;  // of messages; 0: unknown or none
   };
 
-  void add(Track track, std::string name, Clock::time_point begin, std::int64_t step = 0) {
+  void add(Track track, std::string name, Clock::time_point begin, std::int64_t step = 0, std::int64_t bytes = 0) {
     const Clock::time_point end = Clock::now();
     const std::scoped_lock lock(mutex_);
-    spans_.push_back({track, std::move(name), begin, end, step});
+    spans_.push_back({track, std::move(name), begin, end, step, bytes});
   }
 
   // Adds a span for its own lifetime, as "NAME STEP"; with a null trace it does nothing.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <set>
 
 #include "lockstep/core/error.h"
 
@@ -11,13 +12,16 @@ namespace lockstep::infer {
 LocalTables::LocalTables(std::vector<NamedTable> tables, DType dtype, std::uint64_t seed) : dtype_(dtype) {
   for (NamedTable& named : tables) {
     const Table& table = *named.table;
-    Values values{std::move(named), Tensor(table.shape(), DType::F64)};
-    for (std::int64_t row = 0; row < table.rows; ++row) {
-      const auto begin = static_cast<std::size_t>(row * table.width);
-      initial_row(table, values.named.name, seed, row,
-                  values.tensor.data<double>().subspan(begin, static_cast<std::size_t>(table.width)));
-    }
-    if (dtype != DType::F64) values.tensor = values.tensor.to(dtype);
+    Values values{std::move(named), Tensor(table.shape(), dtype)};
+    std::vector<double> row(static_cast<std::size_t>(table.width));
+    const auto fill = [&]<class T>(T) {
+      T* to = values.tensor.data<T>().data();
+      for (std::int64_t r = 0; r < table.rows; ++r) {
+        initial_row(table, values.named.name, seed, r, row);
+        to = std::ranges::transform(row, to, [](double v) { return static_cast<T>(v); }).out;
+      }
+    };
+    dtype == DType::F64 ? fill(double{}) : fill(float{});
     tables_.push_back(std::move(values));
   }
 }
@@ -34,46 +38,65 @@ void LocalTables::lookup(const Table& table, std::span<const std::int64_t> rows,
 }
 
 // Returns whether the tensor belongs to the table, as a whole or as a piece.
-bool LocalTables::take(Values& values, const io::NamedTensor& tensor, const std::string& name,
-                       checkpoint::LoadReport& report) const {
-  const std::string& own = values.named.name;
+bool LocalTables::take(Values& values, const Given& given, checkpoint::LoadReport& report) const {
+  const std::string &own = values.named.name, &name = given.name;
   if (name != own && !name.starts_with(own + "/")) return false;
   std::int64_t first = 0;
   if (name.size() > own.size()) {
     const char* const end = name.data() + name.size();
     if (std::from_chars(name.data() + own.size() + 1, end, first).ptr != end) return false;
   }
-  const Shape& shape = tensor.tensor.shape();
+  const io::TensorInfo& info = given.source.infos[given.index];
   const Table& table = *values.named.table;
-  const std::int64_t rows = shape.rank() == 2 ? shape[0] : -1;
-  if (rows < 0 || shape[1] != table.width || !is_floating(tensor.tensor.dtype()) || first + rows > table.rows ||
+  const std::int64_t rows = info.shape.rank() == 2 ? info.shape[0] : -1;
+  if (rows < 0 || info.shape[1] != table.width || !is_floating(info.dtype) || first < 0 || rows > table.rows - first ||
       (name == own && rows != table.rows)) {
-    report.mismatched.push_back(formatted("{} {} instead of {}", name, shape.str(), table.shape().str()));
+    report.mismatched.push_back(formatted("{} {} instead of {}", name, info.shape.str(), table.shape().str()));
     return true;
   }
-  const Tensor typed = tensor.tensor.to(dtype_);
-  const std::size_t row = static_cast<std::size_t>(table.width) * size_of(dtype_);
-  std::memcpy(values.tensor.raw() + static_cast<std::size_t>(first) * row, typed.raw(), typed.bytes());
+  copy_rows(values, given, first);
   if (report.loaded.empty() || report.loaded.back() != own) report.loaded.push_back(own);
   return true;
 }
 
-void LocalTables::load(std::vector<io::NamedTensor>& tensors, const checkpoint::LoadOptions& options,
-                       checkpoint::LoadReport& report) {
+// Copies all rows of the tensor to the rows of the table from `first` on.
+void LocalTables::copy_rows(Values& values, const Given& given, std::int64_t first) const {
+  const io::TensorInfo& info = given.source.infos[given.index];
+  const auto row = static_cast<std::size_t>(values.named.table->width) * size_of(dtype_);
+  const std::int64_t part =
+      given.source.rows ? std::max<std::int64_t>(kLoadBytes / static_cast<std::int64_t>(row), 1) : info.shape[0];
+  for (std::int64_t begin = 0; begin < info.shape[0]; begin += part) {
+    const Tensor stored = given.source.read_rows(given.index, {begin, std::min(begin + part, info.shape[0])});
+    std::byte* const to = values.tensor.raw() + static_cast<std::size_t>(first + begin) * row;
+    if (stored.dtype() == dtype_) {
+      std::memcpy(to, stored.raw(), stored.bytes());
+    } else {
+      const Tensor typed = stored.to(dtype_);
+      std::memcpy(to, typed.raw(), typed.bytes());
+    }
+  }
+}
+
+io::TensorSource LocalTables::load(const io::TensorSource& tensors, const checkpoint::LoadOptions& options,
+                                   checkpoint::LoadReport& report) {
+  std::set<std::string> taken;
   for (Values& values : tables_) {
     const std::string& own = values.named.name;
     const bool kept = std::ranges::find(options.keep, own) != options.keep.end();
     bool found = false;
-    std::erase_if(tensors, [&](const io::NamedTensor& tensor) {
-      if (!tensor.name.starts_with(options.prefix)) return false;
-      const std::string name = tensor.name.substr(options.prefix.size());
-      if (kept && name == own) return report.skipped.push_back(own), true;
-      const bool mine = take(values, tensor, name, report);
+    for (std::size_t i = 0; i < tensors.infos.size(); ++i) {
+      const std::string& full = tensors.infos[i].name;
+      if (taken.contains(full) || !full.starts_with(options.prefix)) continue;
+      const Given given{tensors, i, full.substr(options.prefix.size())};
+      const bool skips = kept && (given.name == own || given.name.starts_with(own + "/"));
+      if (skips && (report.skipped.empty() || report.skipped.back() != own)) report.skipped.push_back(own);
+      const bool mine = !skips && take(values, given, report);
       found = found || mine;
-      return mine;
-    });
+      if (skips || mine) taken.insert(full);
+    }
     if (!found && !kept) report.missing.push_back(own);
   }
+  return io::select(tensors, [&](const io::TensorInfo& info) { return !taken.contains(info.name); });
 }
 
 }  // namespace lockstep::infer

@@ -6,7 +6,7 @@
 
 #include "lockstep/checkpoint/load_report.h"
 #include "lockstep/graph/table.h"
-#include "lockstep/io/named_tensor.h"
+#include "lockstep/io/tensor_source.h"
 
 namespace lockstep::infer {
 
@@ -19,18 +19,26 @@ class LocalTables : public TableAccess {
   void lookup(const Table& table, std::span<const std::int64_t> rows, void* values) override;
   void add_gradient(const Table&, std::span<const std::int64_t>, const void*) override {}  // nothing learns here
 
-  // Replaces values by the tensors that belong to the tables, whole or in pieces "NAME/FIRSTROW", and removes these
-  // from the list. Adds to the report what was loaded, is missing or does not fit. f32 and f64 match each other.
-  void load(std::vector<io::NamedTensor>& tensors, const checkpoint::LoadOptions& options,
-            checkpoint::LoadReport& report);
+  // Replaces values by the tensors that belong to the tables, whole or in pieces "NAME/FIRSTROW", kLoadBytes at a time.
+  // Adds to the report what was loaded, is missing or does not fit. f32 and f64 match each other. Returns the other
+  // tensors; what `tensors` refers to must outlive them.
+  io::TensorSource load(const io::TensorSource& tensors, const checkpoint::LoadOptions& options,
+                        checkpoint::LoadReport& report);
 
  private:
+  static constexpr std::int64_t kLoadBytes = std::int64_t{16} << 20;
   struct Values {
     NamedTable named;
     Tensor tensor;  // (rows, width)
   };
-  bool take(Values& values, const io::NamedTensor& tensor, const std::string& name,
-            checkpoint::LoadReport& report) const;
+  // A tensor of a source, by its name without the prefix.
+  struct Given {
+    const io::TensorSource& source;
+    std::size_t index;
+    std::string name;
+  };
+  bool take(Values& values, const Given& given, checkpoint::LoadReport& report) const;
+  void copy_rows(Values& values, const Given& given, std::int64_t first) const;
 
   DType dtype_;
   std::vector<Values> tables_;

@@ -58,24 +58,22 @@ Predictor::Predictor(const nn::Module& module, Function function, PredictorOptio
 Predictor::~Predictor() = default;
 
 checkpoint::LoadReport Predictor::load(const std::filesystem::path& file, const checkpoint::LoadOptions& options) {
-  if (tables_) return load_with_tables(checkpoint::load_weights(file), options, file.string());
-  return checkpoint::load_weights(model_.parameters(), file, options);
+  checkpoint::WeightsFile stored(file);
+  return load_from(stored.tensors(), options, file.string());
 }
 
 checkpoint::LoadReport Predictor::load(std::span<const io::NamedTensor> tensors,
                                        const checkpoint::LoadOptions& options) {
-  if (!tables_) return checkpoint::load_weights(model_.parameters(), tensors, options);
-  std::vector<io::NamedTensor> copies;
-  for (const io::NamedTensor& tensor : tensors) copies.push_back({tensor.name, tensor.tensor.clone()});
-  return load_with_tables(std::move(copies), options, "");
+  return load_from(io::source_of(tensors), options, "");
 }
 
-checkpoint::LoadReport Predictor::load_with_tables(std::vector<io::NamedTensor> tensors,
-                                                   const checkpoint::LoadOptions& options, const std::string& file) {
+checkpoint::LoadReport Predictor::load_from(const io::TensorSource& tensors, const checkpoint::LoadOptions& options,
+                                            const std::string& file) {
+  if (!tables_) return checkpoint::load_weights(model_.parameters(), tensors, options, file);
   checkpoint::LoadReport of_tables;
-  tables_->load(tensors, options, of_tables);
+  const io::TensorSource rest = tables_->load(tensors, options, of_tables);
   if (options.strict) of_tables.require_complete("weights", file);
-  checkpoint::LoadReport report = checkpoint::load_weights(model_.parameters(), tensors, options);
+  checkpoint::LoadReport report = checkpoint::load_weights(model_.parameters(), rest, options, file);
   const auto join = [&](std::vector<std::string> checkpoint::LoadReport::*names) {
     std::ranges::copy(of_tables.*names, std::back_inserter(report.*names));
   };

@@ -64,8 +64,8 @@ class Predictor {
   plan::ParameterStore& parameters() { return model_.parameters(); }  // call its refresh() after changing values
 
  private:
-  checkpoint::LoadReport load_with_tables(std::vector<io::NamedTensor> tensors, const checkpoint::LoadOptions& options,
-                                          const std::string& file);
+  checkpoint::LoadReport load_from(const io::TensorSource& tensors, const checkpoint::LoadOptions& options,
+                                   const std::string& file);
   Tensor run(std::span<const Input> inputs);
   plan::Plan& compute(std::span<const Input> inputs, std::int64_t begin, std::int64_t samples);
 

@@ -10,6 +10,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/io/hdf5_handle.h"
 #include "lockstep/io/hdf5_listing.h"
+#include "lockstep/io/hdf5_lists.h"
 #include "lockstep/io/hdf5_reader.h"
 #include "lockstep/io/image_types.h"
 
@@ -83,7 +84,9 @@ class DirectReader : public Hdf5Reader {
 
   Hdf5Info info(const std::string& file, const std::string& dataset) override {
     const Hdf5Session session;
-    return open_set(open_file(file), dataset, nullptr).info;
+    const Set set = open_set(open_file(file), dataset, nullptr);
+    require_lists(set, false, file, dataset);
+    return set.info;
   }
 
   std::vector<std::string> groups(const std::string& file, const std::string& group) override {
@@ -95,6 +98,7 @@ class DirectReader : public Hdf5Reader {
             std::span<std::byte> out) override {
     const Hdf5Session session;
     const Set& set = cached_set(open_file(file), dataset, slab);
+    require_lists(set, false, file, dataset);
     if (set.info.shape != expected.shape || set.info.dtype != expected.dtype) {  // not check(): called for every sample
       fail(kHdf5, "{}: '{}' is {} {}, expected {} {}", file, dataset, name_of(set.info.dtype), set.info.shape.str(),
            name_of(expected.dtype), expected.shape.str());
@@ -102,10 +106,28 @@ class DirectReader : public Hdf5Reader {
     read_slab(set, file, dataset, slab, out);
   }
 
+  std::int64_t lists(const std::string& file, const std::string& dataset) override {
+    const Hdf5Session session;
+    const Set set = open_set(open_file(file), dataset, nullptr);
+    if (!set.lists) return -1;
+    check(set.info.shape.rank() == 1, kHdf5, "{}: '{}' has lists in shape {}, expected one axis of lists", file,
+          dataset, set.info.shape.str());
+    return set.info.shape[0];
+  }
+
+  std::int64_t read_list(const std::string& file, const std::string& dataset, std::int64_t index,
+                         std::span<std::int64_t> out) override {
+    const Hdf5Session session;
+    const Set& set = cached_set(open_file(file), dataset, {.start = {index}, .count = {1}, .step = {1}});
+    require_lists(set, true, file, dataset);
+    return read_hdf5_list(set.handle.get(), file, dataset, index, out);
+  }
+
  private:
   struct Set {
     Hdf5Handle handle{};
     Hdf5Info info{};
+    bool lists = false;  // its elements are lists of integers
   };
   struct File {
     std::string path;
@@ -145,7 +167,7 @@ class DirectReader : public Hdf5Reader {
       fail(kHdf5, "{}: '{}' is a group, expected a dataset; the file has: {}", file.path, dataset,
            hdf5_listing(file.handle.get()));
     }
-    set.info = info_of(set.handle.get(), file.path, dataset);
+    set.info = info_of(set.handle.get(), file.path, dataset, set.lists);
     if (slab == nullptr || set.info.chunk.empty()) return set;
     check(slab->count.size() == set.info.chunk.size() && slab->step.size() == set.info.chunk.size(), kHdf5,
           "{}: '{}' has {} axes, expected {}", file.path, dataset, set.info.chunk.size(), slab->count.size());
@@ -159,10 +181,18 @@ class DirectReader : public Hdf5Reader {
     fail(kHdf5, "{}: no dataset '{}', the file has: {}", file.path, dataset, hdf5_listing(file.handle.get()));
   }
 
-  static Hdf5Info info_of(Hdf5Id set, const std::string& file, const std::string& dataset) {
+  static void require_lists(const Set& set, bool wanted, const std::string& file, const std::string& dataset) {
+    if (set.lists == wanted) return;
+    fail(kHdf5, "{}: elements of '{}' are {}", file, dataset,
+         wanted ? "single numbers, expected lists of integers"
+                : "lists of integers, expected single numbers; lists are for ids: --bags of train_recsys");
+  }
+
+  static Hdf5Info info_of(Hdf5Id set, const std::string& file, const std::string& dataset, bool& lists) {
     Hdf5Info info;
     const Hdf5Handle type = owned(H5Dget_type(set), H5Tclose, file, dataset);
-    const std::optional<DType> dtype = hdf5_read_type(type.get());
+    lists = is_hdf5_list(type.get());
+    const std::optional<DType> dtype = lists ? DType::I64 : hdf5_read_type(type.get());
     check(dtype.has_value(), kHdf5,
           "{}: elements of '{}' are no numbers of at most 64 bits, expected floats or integers", file, dataset);
     info.dtype = *dtype;

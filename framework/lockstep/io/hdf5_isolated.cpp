@@ -14,6 +14,7 @@
 #include <mutex>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/io/child_process.h"
@@ -28,7 +29,7 @@ constexpr std::uint64_t kMostMessage = std::uint64_t{64} << 20;  // names of gro
 constexpr int kRequestSeconds = 300;                             // processor time for one request
 constexpr int kPipeBytes = 1 << 20;
 
-enum class Task : std::uint8_t { Info, Groups, Read };
+enum class Task : std::uint8_t { Info, Groups, Read, Lists, ReadList };
 enum class Answer : std::uint8_t { Good, Refused, Failed };  // Refused: with a whole message; Failed: with a cause
 
 // --- in the child
@@ -90,6 +91,16 @@ Packed carry_out(Hdf5Reader& reader, Unpacked request, std::vector<std::byte>& v
     const std::vector<std::string> groups = reader.groups(file, name);
     message.put(static_cast<std::uint64_t>(groups.size()));
     for (const std::string& group : groups) message.put_text(group);
+  } else if (task == Task::Lists) {
+    message.put(reader.lists(file, name));
+  } else if (task == Task::ReadList) {
+    const auto index = request.take<std::int64_t>();
+    std::vector<std::int64_t> list(request.take<std::uint64_t>());
+    const std::int64_t length = reader.read_list(file, name, index, list);
+    message.put(length);
+    const auto bytes = std::as_bytes(std::span(list));
+    if (std::cmp_less_equal(length, list.size()))
+      values.assign(bytes.begin(), bytes.begin() + length * static_cast<std::int64_t>(sizeof(std::int64_t)));
   } else {
     const Hdf5Info expected = request.take_info();
     const Hdf5Slab slab{.start = request.take_list(), .count = request.take_list(), .step = request.take_list()};
@@ -156,6 +167,24 @@ class IsolatedReader : public Hdf5Reader {
     guarded(file, [&] {
       ask(file, request);
       receive(file, out);
+    });
+  }
+
+  std::int64_t lists(const std::string& file, const std::string& dataset) override {
+    return guarded(file, [&] { return ask(file, start_request(Task::Lists, file, dataset)).take<std::int64_t>(); });
+  }
+
+  std::int64_t read_list(const std::string& file, const std::string& dataset, std::int64_t index,
+                         std::span<std::int64_t> out) override {
+    Packed request = start_request(Task::ReadList, file, dataset);
+    request.put(index);
+    request.put(static_cast<std::uint64_t>(out.size()));
+    return guarded(file, [&] {
+      const auto length = ask(file, request).take<std::int64_t>();
+      if (length < 0) throw Malformed();
+      if (std::cmp_less_equal(length, out.size()))
+        receive(file, std::as_writable_bytes(out.first(static_cast<std::size_t>(length))));
+      return length;
     });
   }
 

@@ -49,6 +49,12 @@ class Hdf5Reader {
   // as `expected`, if `out` has another size than the slab, and for an unsigned number above 2^63 - 1.
   virtual void read(const std::string& file, const std::string& dataset, const Hdf5Info& expected, const Hdf5Slab& slab,
                     std::span<std::byte> out) = 0;
+  // The number of lists in a dataset of one axis whose elements are lists of integers (HDF5's variable-length types);
+  // -1: it has other elements, which info() and read() take.
+  virtual std::int64_t lists(const std::string& file, const std::string& dataset) = 0;
+  // Returns the length of list `index` of such a dataset, and writes its integers if `out` has room for all of them.
+  virtual std::int64_t read_list(const std::string& file, const std::string& dataset, std::int64_t index,
+                                 std::span<std::int64_t> out) = 0;
 };
 
 // A reader in this process: for files that are trusted.

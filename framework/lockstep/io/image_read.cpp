@@ -197,4 +197,26 @@ Tensor ImageReader::read(std::size_t index) const {
   return tensor;
 }
 
+Tensor ImageReader::read_rows(std::size_t index, Range rows) const {
+  const TensorInfo& info = tensors_[index];
+  check(info.shape.rank() > 0 && rows.begin >= 0 && rows.begin <= rows.end && rows.end <= info.shape[0], "checkpoint",
+        "{}: \"{}\" has shape {}, expected one with rows {} to {}", file_, info.name, info.shape.str(), rows.begin,
+        rows.end);
+  Tensor tensor(info.shape.tail().batched(rows.size()), info.dtype);
+  if (tensor.bytes() == 0) return tensor;
+  const Hdf5Session session;
+  const Hdf5Handle set(H5Dopen2(image_.get(), info.name.c_str(), H5P_DEFAULT), H5Dclose, file_, info.name);
+  const Hdf5Handle from(H5Dget_space(set.get()), H5Sclose, file_, info.name);
+  const std::vector<hsize_t> count(tensor.shape().dims().begin(), tensor.shape().dims().end());
+  std::vector<hsize_t> start(count.size());
+  start[0] = static_cast<hsize_t>(rows.begin);
+  check_hdf5(H5Sselect_hyperslab(from.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr), file_,
+             info.name);
+  const auto elements = static_cast<hsize_t>(tensor.elements());
+  const Hdf5Handle to(H5Screate_simple(1, &elements, nullptr), H5Sclose, file_, info.name);
+  check_hdf5(H5Dread(set.get(), hdf5_memory_type(info.dtype), to.get(), from.get(), H5P_DEFAULT, tensor.raw()), file_,
+             info.name);
+  return tensor;
+}
+
 }  // namespace lockstep::io

@@ -28,6 +28,9 @@ class ImageReader {
   const std::optional<std::string>& metadata() const { return metadata_; }  // the string dataset "metadata"
   // Reads the values of tensors()[index]; throws Error if the tensor has a checksum that does not match.
   Tensor read(std::size_t index) const;
+  // Reads rows [range) along the first axis of tensors()[index]; verifies no checksum. Throws Error for rows that the
+  // tensor does not have.
+  Tensor read_rows(std::size_t index, Range rows) const;
 
  private:
   std::string file_;

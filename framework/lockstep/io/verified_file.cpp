@@ -35,11 +35,13 @@ VerifiedFile::VerifiedFile(FileReader& reader, Envelope envelope)
       image_(mapping_.bytes(), path_) {}
 
 TensorSource VerifiedFile::tensors() {
-  return {.infos = image_.tensors(), .tensor = [this](std::size_t i) -> const NamedTensor& {
+  return {.infos = image_.tensors(),
+          .tensor = [this](std::size_t i) -> const NamedTensor& {
             current_ = {};  // frees its memory before the next tensor is read
             current_ = {image_.tensors()[i].name, image_.read(i)};
             return current_;
-          }};
+          },
+          .rows = [this](std::size_t i, Range rows) { return image_.read_rows(i, rows); }};
 }
 
 void VerifiedFile::verify_tensors() const {

@@ -1,7 +1,5 @@
 #include "lockstep/kernels/native/attention.h"
 
-#include <limits>
-
 #include "lockstep/kernels/native/paired_attention.h"
 
 namespace lockstep::kernels::native {
@@ -58,12 +56,8 @@ class Forward {
                           .scale = static_cast<float>(g_.options.scale),
                           .to = s.q,
                           .to_stride = kPanel});
-    std::fill_n(s.top, kPanel, -std::numeric_limits<float>::infinity());
-    std::fill_n(s.sum, kPanel, 0.0F);
-    std::fill_n(s.y, g_.width * kPanel, 0.0F);
-    for (std::int64_t at = p.keys.begin; at < p.keys.end; at += kKeyBlock)
-      add_block(p, at, std::min(kKeyBlock, p.keys.end - at), s);
-    finish_panel(g_, p, {.top = s.top, .sum = s.sum, .factor = s.factor, .y = s.y}, a_, k_);
+    sum_panel(g_, p, {.top = s.top, .sum = s.sum, .factor = s.factor, .y = s.y}, g_.width, a_, k_,
+              [&](std::int64_t begin, std::int64_t count) { add_block(p, begin, count, s); });
   }
 
  private:

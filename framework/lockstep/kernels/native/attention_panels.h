@@ -133,6 +133,19 @@ void finish_panel(const AttentionGeometry& g, const QueryPanel& p, const PanelSu
        .to_stride = g.result_stride()});
 }
 
+// Calls add_block(first key, number of keys), which adds to the sums, for all blocks of keys of a panel, and writes the
+// result. `width`: of y.
+template <class T, class AddBlock>
+void sum_panel(const AttentionGeometry& g, const QueryPanel& p, const PanelSums& s, std::int64_t width,
+               const AttentionForward<T>& a, const NativeKernels& kernels, const AddBlock& add_block) {
+  std::fill_n(s.top, kPanel, -std::numeric_limits<float>::infinity());
+  std::fill_n(s.sum, kPanel, 0.0F);
+  std::fill_n(s.y, width * kPanel, 0.0F);
+  for (std::int64_t at = p.keys.begin; at < p.keys.end; at += kKeyBlock)
+    add_block(at, std::min(kKeyBlock, p.keys.end - at));
+  finish_panel(g, p, s, a, kernels);
+}
+
 // Whether arrays of T are multiplied in pairs.
 template <class T>
 bool in_pairs(const NativeKernels& kernels) {

@@ -50,12 +50,8 @@ class Forward {
          s.rows, s.width);
     k_.pair_memory.lanes(
         {.rows = kPanel, .columns = s.width, .from = s.rows, .from_stride = s.width, .to = s.q, .to_stride = 0});
-    std::fill_n(s.top, kPanel, -std::numeric_limits<float>::infinity());
-    std::fill_n(s.sum, kPanel, 0.0F);
-    std::fill_n(s.y, s.width * kPanel, 0.0F);
-    for (std::int64_t at = p.keys.begin; at < p.keys.end; at += kKeyBlock)
-      add_block(p, at, std::min(kKeyBlock, p.keys.end - at), s);
-    finish_panel(g_, p, {.top = s.top, .sum = s.sum, .factor = s.factor, .y = s.y}, a_, k_);
+    sum_panel(g_, p, {.top = s.top, .sum = s.sum, .factor = s.factor, .y = s.y}, s.width, a_, k_,
+              [&](std::int64_t begin, std::int64_t count) { add_block(p, begin, count, s); });
   }
 
  private:

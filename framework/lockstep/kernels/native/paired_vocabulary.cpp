@@ -149,20 +149,6 @@ class Backward {
     }
   }
 
-  void store() const {
-    float ones[kPanel];
-    std::fill_n(ones, kPanel, 1.0F);
-    parallel_for(b_.positions / kPanel, 4 * s_.features * kPanel, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p)
-        k_.attention_bf16.transpose_out({.rows = std::min<std::int64_t>(kPanel, s_.positions - p * kPanel),
-                                         .columns = s_.features,
-                                         .from = b_.dx + p * kPanel * b_.width,
-                                         .factors = ones,
-                                         .to = out_.dx + p * kPanel * s_.features,
-                                         .to_stride = s_.features});
-    });
-  }
-
  private:
   std::int64_t positions_from(std::int64_t at) const { return std::min(kPositions, b_.positions - at); }
   PairMemoryTable::Matrix matrix(std::int64_t rows, const Bf16* from, Bf16* to, std::int64_t to_stride) const {
@@ -202,7 +188,7 @@ void paired_vocabulary_backward(const VocabularyShape& s, const VocabularyInputs
       backward.sum_words(begin, i * kRows, std::min(kRows, count - i * kRows));
     });
   }
-  backward.store();
+  store_dx(s, b.dx, b.width, out.dx, kernels);
 }
 
 }  // namespace lockstep::kernels::native

@@ -2,6 +2,9 @@
 // pair_table()), and what it shares with that in f32.
 #pragma once
 
+#include <algorithm>
+
+#include "lockstep/core/parallel_for.h"
 #include "lockstep/kernels/native/paired_attention.h"
 #include "lockstep/kernels/native/vocabulary.h"
 
@@ -48,6 +51,24 @@ void vocabulary_slopes(const VocabularyShape& s, const VocabularyInputs<T, float
     const std::int64_t target = in.targets[b.position + l] - b.word;
     if (target >= 0 && target < b.words) x[target * kPanel + l] -= factors[l] * static_cast<float>(1 - e);
   }
+}
+
+// Writes the sums `from`, [panels][width][kPanel] of which the first `features` columns count, to dx.
+template <class T>
+void store_dx(const VocabularyShape& s, const float* from, std::int64_t width, T* dx, const NativeKernels& kernels) {
+  const AttentionMemory<T>& memory = attention_memory<T>(kernels);
+  float ones[kPanel];
+  std::fill_n(ones, kPanel, 1.0F);
+  parallel_for(rounded_up(s.positions, kPanel) / kPanel, 4 * s.features * kPanel,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t p = begin; p < end; ++p)
+                   memory.transpose_out({.rows = std::min<std::int64_t>(kPanel, s.positions - p * kPanel),
+                                         .columns = s.features,
+                                         .from = from + p * kPanel * width,
+                                         .factors = ones,
+                                         .to = dx + p * kPanel * s.features,
+                                         .to_stride = s.features});
+               });
 }
 
 }  // namespace lockstep::kernels::native

@@ -114,21 +114,6 @@ class Backward {
     }
   }
 
-  void store() const {
-    const AttentionMemory<T>& memory = attention_memory<T>(k_);
-    float ones[kPanel];
-    std::fill_n(ones, kPanel, 1.0F);
-    parallel_for(b_.positions / kPanel, 4 * s_.features * kPanel, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p)
-        memory.transpose_out({.rows = std::min<std::int64_t>(kPanel, s_.positions - p * kPanel),
-                              .columns = s_.features,
-                              .from = b_.dx + p * kPanel * s_.features,
-                              .factors = ones,
-                              .to = out_.dx + p * kPanel * s_.features,
-                              .to_stride = s_.features});
-    });
-  }
-
  private:
   std::int64_t positions_of(std::int64_t i) const { return std::min(kPositions, s_.positions - i * kPositions); }
   template <class U>
@@ -180,7 +165,7 @@ void vocabulary_backward(const VocabularyShape& s, const VocabularyInputs<T, flo
       backward.sum_words(begin, i * kRows, std::min(kRows, count - i * kRows));
     });
   }
-  backward.store();
+  store_dx(s, b.dx, s.features, out.dx, kernels);
 }
 
 #define LOCKSTEP_INSTANTIATE(T)                                                                                    \

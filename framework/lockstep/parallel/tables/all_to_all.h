@@ -32,6 +32,9 @@ class AllToAll {
     return rank == comm_.rank() ? memory_->outgoing[static_cast<std::size_t>(rank)]
                                 : memory_->incoming[static_cast<std::size_t>(rank)];
   }
+  // Bytes of the words to and from other ranks in the round that is done.
+  std::int64_t sent_bytes() const { return bytes_of(memory_->outgoing); }
+  std::int64_t received_bytes() const { return bytes_of(memory_->incoming); }
 
  private:
   enum class Phase : std::uint8_t { Done, Lengths, Words };
@@ -41,6 +44,12 @@ class AllToAll {
     std::vector<std::int64_t> sent, received;  // lengths
   };
   void start_words();
+  std::int64_t bytes_of(const std::vector<Words>& by_rank) const {
+    std::size_t words = 0;
+    for (std::size_t r = 0; r < by_rank.size(); ++r)
+      words += r == static_cast<std::size_t>(comm_.rank()) ? 0 : by_rank[r].size();
+    return static_cast<std::int64_t>(words * sizeof(std::int64_t));
+  }
 
   const comm::Communicator& comm_;
   std::shared_ptr<Memory> memory_;

@@ -136,29 +136,33 @@ void HotRows<T>::refresh() {
 template <class T>
 void HotRows<T>::start(const std::vector<RowView<T>>& sums) {
   if (!chosen_) return;
-  AllToAll::Words message;
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    const std::int64_t width = store_[t].table().width;
-    std::vector<std::size_t> found;  // indices in the sums
-    auto at = sums[t].ids.begin();
-    for (const std::int64_t row : tables_[t].mine) {
-      at = std::lower_bound(at, sums[t].ids.end(), row);
-      if (at != sums[t].ids.end() && *at == row) found.push_back(static_cast<std::size_t>(at - sums[t].ids.begin()));
-    }
-    std::int64_t* words = extend(message, 1 + found.size() + row_words<T>(found.size(), width));
-    *words++ = std::ssize(found);
-    for (const std::size_t i : found) *words++ = sums[t].ids[i];
-    T* to = reinterpret_cast<T*>(words);
-    for (const std::size_t i : found) {
-      copy_row(sums[t].rows + static_cast<std::int64_t>(i) * width, to, width);
-      to += width;
-    }
-  }
+  scratch_.message.clear();
+  for (std::size_t t = 0; t < tables_.size(); ++t) append_sums(t, sums[t]);
   messages_.clear();
   for (int r = 0; r < comm_.size(); ++r) {
-    if (r != comm_.rank()) messages_.outgoing(r) = message;
+    if (r != comm_.rank()) messages_.outgoing(r) = scratch_.message;
   }
   messages_.start();
+}
+
+template <class T>
+void HotRows<T>::append_sums(std::size_t table, const RowView<T>& sums) {
+  std::vector<std::size_t>& found = scratch_.found;
+  found.clear();
+  auto at = sums.ids.begin();
+  for (const std::int64_t row : tables_[table].mine) {
+    at = std::lower_bound(at, sums.ids.end(), row);
+    if (at != sums.ids.end() && *at == row) found.push_back(static_cast<std::size_t>(at - sums.ids.begin()));
+  }
+  const std::int64_t width = store_[table].table().width;
+  std::int64_t* words = extend(scratch_.message, 1 + found.size() + row_words<T>(found.size(), width));
+  *words++ = std::ssize(found);
+  for (const std::size_t i : found) *words++ = sums.ids[i];
+  T* to = reinterpret_cast<T*>(words);
+  for (const std::size_t i : found) {
+    copy_row(sums.rows + static_cast<std::int64_t>(i) * width, to, width);
+    to += width;
+  }
 }
 
 template <class T>

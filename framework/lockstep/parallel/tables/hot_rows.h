@@ -62,9 +62,15 @@ class HotRows {
     std::vector<std::int64_t> mine, ids;  // hot rows of this rank, and of other ranks
     std::vector<RawVector<T>> parts;      // replicas of `ids`: values, and each state
   };
+  // Memory that is kept from step to step.
+  struct Scratch {
+    AllToAll::Words message;
+    std::vector<std::size_t> found;  // hot rows of a table among its sums, by their indices there
+  };
   void choose();
   void refresh();
   void run_round();
+  void append_sums(std::size_t table, const RowView<T>& sums);
 
   comm::Communicator comm_;
   const TableStore<T>& store_;
@@ -73,6 +79,7 @@ class HotRows {
   AllToAll messages_;
   std::vector<std::unordered_map<std::int64_t, std::int64_t>> counts_;  // uses of rows on this rank, by table
   std::vector<OfTable> tables_;
+  Scratch scratch_;
   bool chosen_ = false, fresh_ = true;
 };
 

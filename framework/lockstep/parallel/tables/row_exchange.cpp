@@ -1,6 +1,5 @@
 #include "lockstep/parallel/tables/row_exchange.h"
 
-#include "lockstep/parallel/tables/row_block.h"
 #include "lockstep/parallel/tables/row_words.h"
 
 namespace lockstep::parallel {
@@ -85,7 +84,8 @@ void RowExchange<T>::deal_out_block(const RowSet<T>& set, std::size_t group, std
   const std::vector<int>& ranks = owners_.groups[group];
   const RowDeal& deal = deals_[group][table];
   const std::int64_t width = sizes_[table].width;
-  std::vector<BlockWriter<T>> writers;
+  std::vector<BlockWriter<T>>& writers = scratch_.writers;
+  writers.clear();
   for (std::size_t k = 0; k < ranks.size(); ++k) {
     const std::int64_t rows = deal.rows_of(static_cast<int>(k));
     const std::size_t words = block_words<T>(rows, width);

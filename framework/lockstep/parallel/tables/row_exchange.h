@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/parallel/tables/all_to_all.h"
+#include "lockstep/parallel/tables/row_block.h"
 #include "lockstep/parallel/tables/row_owners.h"
 #include "lockstep/parallel/tables/row_set.h"
 #include "lockstep/parallel/tree/world_layout.h"
@@ -29,7 +30,8 @@ class RowExchange {
   bool done() const { return phase_ == Phase::Done; }
   // By table: the sums of the rows that this rank owns, once done; until the next start().
   const std::vector<RowView<T>>& sums() const { return sums_; }
-  std::size_t operands() const { return operands_.size(); }  // number of open partial sums of all ranks
+  std::int64_t sent_bytes() const { return messages_.sent_bytes(); }  // in the exchange that is done
+  std::size_t operands() const { return operands_.size(); }           // number of open partial sums of all ranks
 
  private:
   enum class Phase : std::uint8_t { Done, Sending };
@@ -47,9 +49,11 @@ class RowExchange {
     std::int64_t* ids = nullptr;
     T* rows = nullptr;
   };
+  // Memory that is kept from step to step.
   struct Scratch {
     RowSet<T> rows;
     std::vector<Cursor> cursors;
+    std::vector<BlockWriter<T>> writers;
   };
   std::size_t first_of(int rank) const { return first_operand_[static_cast<std::size_t>(rank)]; }
   const RowDeal& my_deal(std::size_t table) const { return deals_[static_cast<std::size_t>(owners_.my_group)][table]; }

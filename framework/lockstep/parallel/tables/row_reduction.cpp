@@ -72,7 +72,8 @@ bool RowReduction<T>::advance() {
       moved = hot_->advance() || moved;
       if (!hot_->done()) return moved;
     }
-    if (trace_ != nullptr) trace_->add(Trace::Track::Network, "row gradients", started_);
+    if (trace_ != nullptr)
+      trace_->add(Trace::Track::RowGradients, "row gradients", started_, 0, exchange_.sent_bytes());
     phase_ = Phase::Exchanged;
   }
   if (!is_open_) return moved;  // the caller's state is still that of the last step

@@ -157,13 +157,14 @@ bool RowsAhead<T>::advance() {
   if (!requests_.done()) {
     moved = requests_.advance();
     if (requests_.done() && spans_.trace != nullptr)
-      spans_.trace->add(Trace::Track::Network, "ids of the next lookups", spans_.asked);
+      spans_.trace->add(Trace::Track::TableIds, "ids of the next lookups", spans_.asked, 0, requests_.sent_bytes());
   }
   if (here_.complete) return moved;
   moved = answers_.advance() || moved;
   if (!answers_.done()) return moved;
   locate();
-  if (spans_.trace != nullptr) spans_.trace->add(Trace::Track::Network, "rows of tables", spans_.answered);
+  if (spans_.trace != nullptr)
+    spans_.trace->add(Trace::Track::TableRows, "rows of tables", spans_.answered, 0, answers_.received_bytes());
   return here_.complete = true;
 }
 
@@ -220,11 +221,7 @@ bool RowsAhead<T>::lookup(std::size_t table, std::span<const std::int64_t> rows,
   here_.found = (here_.found + 1) % now_.uses.size();  // lookups come in the order in which they were announced
   const Use* const use = find(table, rows);
   if (use == nullptr) return false;
-  for (Backoff pause; !here_.complete;) {
-    if (advance()) continue;
-    waiting_();
-    pause.pause();
-  }
+  wait(answers_);
   const std::int64_t width = store_[table].table().width;
   const std::uint32_t* const index = now_.tables[table].index.data() + use->begin;
   const T* const* const from = here_.rows[table].data();
@@ -236,11 +233,17 @@ bool RowsAhead<T>::lookup(std::size_t table, std::span<const std::int64_t> rows,
 
 template <class T>
 void RowsAhead<T>::wait(const AllToAll& messages) {
-  for (Backoff pause; !messages.done() || (&messages == &answers_ && !here_.complete);) {
+  const bool is_rows = &messages == &answers_;
+  const auto is_here = [&] { return is_rows ? here_.complete : messages.done(); };
+  if (is_here()) return;
+  const Trace::Clock::time_point since = Trace::Clock::now();
+  for (Backoff pause; !is_here();) {
     if (advance()) continue;
     waiting_();
     pause.pause();
   }
+  if (spans_.trace != nullptr)
+    spans_.trace->add(Trace::Track::Wait, is_rows ? "for rows of tables" : "for ids of lookups", since);
 }
 
 template <class T>

@@ -7,11 +7,10 @@
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
-#include "lockstep/parallel/tables/changed_rows.h"
 #include "lockstep/parallel/tables/row_reduction.h"
+#include "lockstep/parallel/tables/table_contents.h"
 #include "lockstep/parallel/tables/table_lookups.h"
 #include "lockstep/parallel/tables/table_store.h"
-#include "lockstep/parallel/tables/table_tensors.h"
 #include "lockstep/parallel/tables/updated_steps.h"
 
 namespace lockstep::parallel {
@@ -43,9 +42,8 @@ class TypedTableEngine final : public TableEngine {
  public:
   TypedTableEngine(const comm::Communicator& comm, const WorldLayout& world, NodeMemory& memory, const Setup& setup)
       : comm_(comm),
-        store_(memory, owners_of(comm, memory, setup.options), setup.tables, setup.options.rules, setup.seed),
-        tensors_(list_tensors(store_)),
-        changed_(setup.options.changes ? ChangedRows(own_rows()) : ChangedRows()),
+        store_(comm, memory, owners_of(comm, memory, setup.options), setup.tables, setup.options.rules, setup.seed),
+        contents_(comm, store_, setup.options.changes),
         updated_(memory, store_.owners()),
         hot_(make_hot(setup.options.hot_rows)),
         clip_value_(setup.clip_value),
@@ -104,47 +102,26 @@ class TypedTableEngine final : public TableEngine {
   }
   bool is_updated() const override { return reduction_.is_updated(); }
 
-  const std::vector<TableTensor>& tensors() const override { return tensors_; }
+  const std::vector<TableTensor>& tensors() const override { return contents_.tensors(); }
   bool is_root() const override { return comm_.is_root(); }
   Tensor read(const TableTensor& tensor, Range rows, bool wanted) override {
     settle();
-    return read_rows(comm_, store_, tensor, rows, wanted);
+    return contents_.read(tensor, rows, wanted);
   }
   void write(const TableTensor& tensor, Range rows, const Tensor& values) override {
-    settle();
-    values_change();
-    if (hot_) hot_->forget();
-    write_rows(store_, tensor, rows, values);
-    for (std::int64_t row = rows.begin; changed_.counts() && row < rows.end; ++row) mark_change(tensor.number, row);
+    rows_are_written();
+    contents_.write(tensor, rows, values);
   }
   void reset(const Table& table, std::span<const std::int64_t> rows) override {
-    settle();
-    values_change();
-    if (hot_) hot_->forget();
-    const std::size_t t = store_.find(table);
-    const auto& stored = store_[t];
-    std::vector<double> scratch(static_cast<std::size_t>(table.width));
-    for (const std::int64_t row : rows) {
-      if (store_.owns(stored, row)) store_.reset(stored, row, scratch);
-      mark_change(t, row);
-    }
-    comm_.barrier();  // other ranks of the node read these rows
+    rows_are_written();
+    contents_.reset(table, rows);
   }
-  void clear_changes() override { changed_.clear(); }
-  void mark_change(std::size_t table, std::int64_t row) override {
-    const auto& stored = store_[table];
-    if (changed_.counts() && store_.owns(stored, row)) changed_.mark(table, stored.deal.local(row));
-  }
-  std::vector<std::int64_t> count_changes() override {
-    std::vector<std::int64_t> counts(store_.count());
-    for (std::size_t t = 0; store_.owners().mine().front() == 0 && t < counts.size(); ++t)
-      counts[t] = changed_.count(t);
-    comm_.allreduce(comm::Buffer(counts), comm::ReduceOp::Sum);
-    return counts;
-  }
+  void clear_changes() override { contents_.clear_changes(); }
+  void mark_change(std::size_t table, std::int64_t row) override { contents_.mark_change(table, row); }
+  std::vector<std::int64_t> count_changes() override { return contents_.count_changes(); }
   RowChanges read_changes(const TableTensor& tensor, Range rows) override {
     settle();
-    return read_changed_rows(comm_, store_, changed_, tensor, rows);
+    return contents_.read_changes(tensor, rows);
   }
   void settle() override {
     const std::uint64_t last = reduction_.is_updated() ? step_ : step_ - 1;  // the last step that is updated here
@@ -162,10 +139,10 @@ class TypedTableEngine final : public TableEngine {
   void values_change() {
     if (lookups_) lookups_->forget();
   }
-  std::vector<std::int64_t> own_rows() const {
-    std::vector<std::int64_t> all;
-    for (std::size_t t = 0; t < store_.count(); ++t) all.push_back(store_[t].deal.rows_of(store_.owners().me));
-    return all;
+  void rows_are_written() {  // by another function than update()
+    settle();
+    values_change();
+    if (hot_) hot_->forget();
   }
   std::unique_ptr<HotRows<T>> make_hot(std::int64_t rows) {
     if (rows == 0 || !store_.owners().sharded) return nullptr;
@@ -178,8 +155,7 @@ class TypedTableEngine final : public TableEngine {
   const comm::Communicator& comm_;
   std::function<void()> waiting_ = [] {};
   TableStore<T> store_;
-  std::vector<TableTensor> tensors_;
-  ChangedRows changed_;
+  TableContents<T> contents_;
   UpdatedSteps updated_;
   std::unique_ptr<HotRows<T>> hot_;  // null: there are none
   double clip_value_;
@@ -228,7 +204,7 @@ void TypedTableEngine<T>::update_table(std::size_t t, const RowView<T>& sums, co
       for (int part = -1; part < parts && i + kAhead < end; ++part) __builtin_prefetch(locate(i + kAhead, part), 1);
       for (int s = 0; s < parts; ++s) states[static_cast<std::size_t>(s)] = locate(i, s);
       rule(width, sums.rows + i * width, locate(i, -1), {states.data(), stored.states.size()});
-      mark_change(t, sums.ids[static_cast<std::size_t>(i)]);
+      contents_.mark_change(t, sums.ids[static_cast<std::size_t>(i)]);
     }
   });
 }

@@ -4,6 +4,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/parallel/tables/table_memory.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -13,8 +14,8 @@ constexpr std::int64_t kDrawWork = 20;  // a random number takes about as long a
 }  // namespace
 
 template <class T>
-TableStore<T>::TableStore(NodeMemory& memory, RowOwners owners, const std::vector<NamedTable>& tables,
-                          const optim::TableRules& rules, std::uint64_t seed)
+TableStore<T>::TableStore(const comm::Communicator& comm, NodeMemory& memory, RowOwners owners,
+                          const std::vector<NamedTable>& tables, const optim::TableRules& rules, std::uint64_t seed)
     : seed_(seed), owners_(std::move(owners)) {
   for (const NamedTable& named : tables) {
     const optim::RowRuleOptions& rule = rules.of(named.name);
@@ -23,7 +24,7 @@ TableStore<T>::TableStore(NodeMemory& memory, RowOwners owners, const std::vecto
                        .states = optim::row_states(rule),
                        .deal = owners_.deal(owners_.my_group, named.table->rows)});
   }
-  allocate(memory);
+  allocate(comm, memory);
   for (const Stored& stored : tables_) fill(stored);
   memory.fence();  // each rank has written its own rows
 }
@@ -35,7 +36,7 @@ std::size_t TableStore<T>::part_bytes(const Stored& stored, int part) const {
 }
 
 template <class T>
-void TableStore<T>::allocate(NodeMemory& memory) {
+void TableStore<T>::allocate(const comm::Communicator& comm, NodeMemory& memory) {
   const auto each_part = [&](const auto& visit) {
     for (Stored& stored : tables_) {
       for (int part = -1; part < static_cast<int>(stored.states.size()); ++part)
@@ -47,11 +48,16 @@ void TableStore<T>::allocate(NodeMemory& memory) {
     bytes_ += bytes;
     own += whole_lines(bytes);
   });
-  if (owners_.sharded) own_ = ZeroPages(own);
-  std::byte* next = own_.data();
-  each_part([&](Stored& stored, std::size_t bytes) {
-    stored.memory.push_back(reinterpret_cast<T*>(owners_.sharded ? next : memory.common(bytes).data()));
-    if (owners_.sharded) next += whole_lines(bytes);
+  const bool shares = !owners_.sharded && memory.shares();
+  const std::string use =
+      formatted("the rows of {} sparse table{} with their states", tables_.size(), tables_.size() == 1 ? "" : "s");
+  allocate_together(comm, TableMemory::Rows, use, own, [&] {
+    if (!shares) own_ = ZeroPages(own);
+    std::byte* next = own_.data();
+    each_part([&](Stored& stored, std::size_t bytes) {
+      stored.memory.push_back(reinterpret_cast<T*>(shares ? memory.common(bytes).data() : next));
+      if (!shares) next += whole_lines(bytes);
+    });
   });
 }
 
@@ -61,7 +67,7 @@ void TableStore<T>::fill(const Stored& stored) const {
   parallel_for(rows, stored.table().width * kDrawWork, [&](std::int64_t begin, std::int64_t end) {
     std::vector<double> scratch(static_cast<std::size_t>(stored.table().width));
     for (std::int64_t i = begin; i < end; ++i)
-      write_first(stored, stored.deal.row(owners_.me, i), scratch, owners_.sharded);
+      write_first(stored, stored.deal.row(owners_.me, i), scratch, own_.data() != nullptr);
   });
 }
 

@@ -1,6 +1,6 @@
 // The values of sparse tables and the state of their update rules, on this rank or in the memory of its node: all rows
 // where tables are replicated, this rank's rows where they are sharded. T is float or double. Construction is
-// collective. One thread.
+// collective; if one rank cannot have its memory, all ranks throw the same Error (table_memory.h). One thread.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/communicator.h"
 #include "lockstep/core/tensor.h"
 #include "lockstep/graph/table.h"
 #include "lockstep/optim/row_rule.h"
@@ -35,8 +36,8 @@ class TableStore {
     T* data(int part) const { return memory[static_cast<std::size_t>(std::int64_t{part} + 1)]; }
   };
   // Allocates and writes initial values and states. `memory` outlives this.
-  TableStore(NodeMemory& memory, RowOwners owners, const std::vector<NamedTable>& tables,
-             const optim::TableRules& rules, std::uint64_t seed);
+  TableStore(const comm::Communicator& comm, NodeMemory& memory, RowOwners owners,
+             const std::vector<NamedTable>& tables, const optim::TableRules& rules, std::uint64_t seed);
 
   const RowOwners& owners() const { return owners_; }
   std::size_t count() const { return tables_.size(); }
@@ -55,7 +56,7 @@ class TableStore {
 
  private:
   std::size_t part_bytes(const Stored& stored, int part) const;
-  void allocate(NodeMemory& memory);
+  void allocate(const comm::Communicator& comm, NodeMemory& memory);
   void fill(const Stored& stored) const;
   // `is_zero`: the memory is 0, and states that begin at 0 are not touched: their pages take no memory yet.
   void write_first(const Stored& stored, std::int64_t row, std::span<double> scratch, bool is_zero) const;
@@ -63,7 +64,7 @@ class TableStore {
   std::uint64_t seed_;
   RowOwners owners_;
   std::vector<Stored> tables_;
-  ZeroPages own_;  // of sharded tables
+  ZeroPages own_;  // unless ranks of the node share the tables
   std::size_t bytes_ = 0;
 };
 

@@ -6,19 +6,18 @@
 
 #include <cstddef>
 #include <memory>
-
-#include "lockstep/core/error.h"
+#include <new>
 
 namespace lockstep::parallel {
 
 class ZeroPages {
  public:
   ZeroPages() : memory_(nullptr, Unmap{0}) {}
-  // Throws Error where the system has no address space for them.
+  // Throws std::bad_alloc where the system has no address space for them.
   explicit ZeroPages(std::size_t bytes) : memory_(nullptr, Unmap{bytes}) {
     if (bytes == 0) return;
     void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    check(memory != MAP_FAILED, "tables", "{} bytes for the rows of this rank could not be allocated", bytes);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
     memory_.reset(static_cast<std::byte*>(memory));
     madvise(memory, bytes, MADV_HUGEPAGE);  // a wish
   }

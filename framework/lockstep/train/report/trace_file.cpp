@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <limits>
@@ -48,22 +49,30 @@ double clock_offset(const comm::Communicator& comm) {
 }
 
 nlohmann::json events_of(const comm::Communicator& comm, Trace& trace) {
-  constexpr std::array<const char*, 6> kTracks{"steps", "compute", "updates", "wait", "sums in the node", "network"};
+  // In the order of Trace::Track.
+  constexpr std::array<const char*, 9> kTracks{"steps",         "compute",          "updates",
+                                               "wait",          "sums in the node", "network",
+                                               "ids of tables", "rows of tables",   "gradients of rows"};
   const double offset = clock_offset(comm);
   nlohmann::json events = nlohmann::json::array();
   const auto name_it = [&](const char* what, std::size_t thread, const std::string& name) {
     events.push_back({{"ph", "M"}, {"pid", comm.rank()}, {"tid", thread}, {"name", what}, {"args", {{"name", name}}}});
   };
   name_it("process_name", 0, fmt::format("rank {} on {}", comm.rank(), comm.host()));
-  for (std::size_t t = 0; t < kTracks.size(); ++t) name_it("thread_name", t, kTracks[t]);
-  for (const Trace::Span& span : trace.take()) {
+  const std::vector<Trace::Span> spans = trace.take();
+  for (std::size_t t = 0; t < kTracks.size(); ++t) {
+    const auto track = static_cast<Trace::Track>(t);
+    if (std::ranges::find(spans, track, &Trace::Span::track) != spans.end()) name_it("thread_name", t, kTracks[t]);
+  }
+  for (const Trace::Span& span : spans) {
     events.push_back({{"ph", "X"},
                       {"pid", comm.rank()},
                       {"tid", static_cast<int>(span.track)},
                       {"name", span.name},
                       {"ts", microseconds(span.begin) + offset},
                       {"dur", microseconds(span.end) - microseconds(span.begin)}});
-    if (span.step > 0) events.back()["args"] = {{"step", span.step}};
+    if (span.step > 0) events.back()["args"]["step"] = span.step;
+    if (span.bytes > 0) events.back()["args"]["bytes"] = span.bytes;
   }
   return events;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "lockstep/checkpoint/increment.h"
 #include "lockstep/checkpoint/training_state.h"
@@ -122,86 +123,79 @@ namespace {
 
 // The tensor of a weights file that has a piece's rows, and the number of the piece's first row in it.
 struct Found {
-  const io::NamedTensor* tensor = nullptr;
+  std::optional<std::size_t> tensor = {};
   std::int64_t first = 0;
 };
 
 // `prefix`: begins the names of the file's tensors (LoadOptions::prefix).
-Found find_piece(const std::vector<io::NamedTensor>& tensors, const TableState::Piece& piece,
-                 const std::string& prefix) {
+Found find_piece(const io::TensorSource& tensors, const TableState::Piece& piece, const std::string& prefix) {
   const std::string exact = prefix + piece.info.name.substr(checkpoint::kModelPrefix.size());
   for (const std::string& name : {exact, prefix + piece.tensor->table}) {
-    const auto tensor = std::ranges::find(tensors, name, &io::NamedTensor::name);
-    if (tensor != tensors.end()) return {&*tensor, name == exact ? 0 : piece.rows.begin};
+    const auto info = std::ranges::find(tensors.infos, name, &io::TensorInfo::name);
+    if (info != tensors.infos.end())
+      return {static_cast<std::size_t>(info - tensors.infos.begin()), name == exact ? 0 : piece.rows.begin};
   }
   return {};
 }
 
 // Returns why the tensor does not fit; empty: it does.
-std::string mismatch(const TableState::Piece& piece, const Found& found) {
-  const Shape& shape = found.tensor->tensor.shape();
+std::string mismatch(const TableState::Piece& piece, const io::TensorInfo& found) {
   const std::int64_t width = piece.info.shape[1];
-  if (shape.rank() == 2 && shape[1] == width && is_floating(found.tensor->tensor.dtype()) &&
-      (shape == piece.info.shape || shape[0] == piece.tensor->shape[0]))
+  if (found.shape.rank() == 2 && found.shape[1] == width && is_floating(found.dtype) &&
+      (found.shape == piece.info.shape || found.shape[0] == piece.tensor->shape[0]))
     return "";
-  return fmt::format("{} {} instead of {}", piece.tensor->table, shape.str(), piece.tensor->shape.str());
+  return fmt::format("{} {} instead of {}", piece.tensor->table, found.shape.str(), piece.tensor->shape.str());
+}
+
+// Finds a piece in the source, and adds its table to the report.
+Found report_piece(const io::TensorSource& source, const TableState::Piece& piece,
+                   const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) {
+  const std::string& table = piece.tensor->table;
+  const Found found = find_piece(source, piece, options.prefix);
+  const std::string wrong = found.tensor ? mismatch(piece, source.infos[*found.tensor]) : "";
+  const bool keeps = std::ranges::find(options.keep, table) != options.keep.end();
+  std::vector<std::string>& names = keeps            ? report.skipped
+                                    : !found.tensor  ? report.missing
+                                    : !wrong.empty() ? report.mismatched
+                                                     : report.loaded;
+  const std::string& entry = wrong.empty() || keeps ? table : wrong;
+  if (names.empty() || names.back() != entry) names.push_back(entry);
+  return keeps || !wrong.empty() ? Found{} : found;
 }
 
 }  // namespace
 
-void TableState::load_weights(const comm::Communicator& comm, std::vector<io::NamedTensor>& of_root,
-                              const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) const {
+io::TensorSource TableState::load_weights(const comm::Communicator& comm, const io::TensorSource& of_root,
+                                          const checkpoint::LoadOptions& options,
+                                          checkpoint::LoadReport& report) const {
   std::vector<Found> found(pieces_.size());
   comm::collectively(comm, [&] {
     for (std::size_t i = 0; comm.is_root() && i < pieces_.size(); ++i) {
-      const Piece& piece = pieces_[i];
-      const std::string& table = piece.tensor->table;
-      if (piece.tensor->part >= 0) continue;
-      found[i] = find_piece(of_root, piece, options.prefix);
-      std::string wrong = found[i].tensor == nullptr ? "" : mismatch(piece, found[i]);
-      const bool keeps = std::ranges::find(options.keep, table) != options.keep.end();
-      std::vector<std::string>& names = keeps                        ? report.skipped
-                                        : found[i].tensor == nullptr ? report.missing
-                                        : !wrong.empty()             ? report.mismatched
-                                                                     : report.loaded;
-      if (keeps || !wrong.empty()) found[i] = {};
-      const std::string& entry = wrong.empty() || keeps ? table : wrong;
-      if (names.empty() || names.back() != entry) names.push_back(entry);
+      if (pieces_[i].tensor->part < 0) found[i] = report_piece(of_root, pieces_[i], options, report);
     }
     if (options.strict) report.require_complete("weights");
   });
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
-    if (comm.broadcast_value(std::uint8_t{found[i].tensor != nullptr}) == 0) continue;
-    Tensor values(piece.info.shape, piece.info.dtype);
-    if (comm.is_root()) {
-      const Tensor typed = found[i].tensor->tensor.to(piece.info.dtype);
-      const std::size_t row = static_cast<std::size_t>(piece.info.shape[1]) * size_of(piece.info.dtype);
-      std::copy_n(typed.raw() + static_cast<std::size_t>(found[i].first) * row, values.bytes(), values.raw());
-    }
+    if (comm.broadcast_value(std::uint8_t{found[i].tensor.has_value()}) == 0) continue;
+    Tensor values = comm::collectively(comm, [&] {
+      if (!comm.is_root()) return Tensor(piece.info.shape, piece.info.dtype);
+      Tensor stored = of_root.read_rows(*found[i].tensor, {found[i].first, found[i].first + piece.rows.size()});
+      return stored.dtype() == piece.info.dtype ? std::move(stored) : stored.to(piece.info.dtype);
+    });
     comm.broadcast(std::span(values.raw(), values.bytes()));
     tables_->write(*piece.tensor, piece.rows, values);
   }
-  std::erase_if(of_root, [&](const io::NamedTensor& tensor) {
-    return std::ranges::any_of(pieces_, [&](const Piece& piece) {
+  return io::select(of_root, [&](const io::TensorInfo& info) {
+    return std::ranges::none_of(pieces_, [&](const Piece& piece) {
       const std::string whole = options.prefix + piece.tensor->table;
-      return piece.tensor->part < 0 && (tensor.name == whole || tensor.name.starts_with(whole + "/"));
+      return piece.tensor->part < 0 && (info.name == whole || info.name.starts_with(whole + "/"));
     });
   });
 }
 
 io::TensorSource TableState::without_tables(const io::TensorSource& source) const {
-  std::vector<std::size_t> kept;
-  io::TensorSource rest;
-  for (std::size_t i = 0; i < source.infos.size(); ++i) {
-    if (contains(source.infos[i].name)) continue;
-    kept.push_back(i);
-    rest.infos.push_back(source.infos[i]);
-  }
-  rest.tensor = [kept = std::move(kept), tensor = source.tensor](std::size_t i) -> const io::NamedTensor& {
-    return tensor(kept[i]);
-  };
-  return rest;
+  return io::select(source, [this](const io::TensorInfo& info) { return !contains(info.name); });
 }
 
 }  // namespace lockstep::train

@@ -56,11 +56,13 @@ class TableState {
   // lists the missing ones and those of another shape before it writes. The caller then waits for all ranks. After a
   // load of the state, the changed rows are those that the source lists (checkpoint/increment.h).
   void load(const io::TensorSource& source, bool weights_only) const;
-  // Replaces values by rank 0's tensors of a weights file, whole or in pieces, removes those from its list, and adds to
-  // its report. All ranks throw the Error of a strict load, before values change. The caller then waits for all ranks.
-  void load_weights(const comm::Communicator& comm, std::vector<io::NamedTensor>& of_root,
-                    const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) const;
-  // Returns the tensors of `source` that are not of tables; `source` must outlive the result.
+  // Replaces values by rank 0's tensors of a weights file, whole or in pieces, and adds to its report; reads at most
+  // kPieceElements elements at a time. Returns the tensors that are of no table, on rank 0; what `of_root` refers to
+  // must outlive them. All ranks throw the Error of a strict load, before values change, and that of a reader. The
+  // caller then waits for all ranks.
+  io::TensorSource load_weights(const comm::Communicator& comm, const io::TensorSource& of_root,
+                                const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) const;
+  // Returns the tensors of `source` that are not of tables; what `source` refers to must outlive the result.
   io::TensorSource without_tables(const io::TensorSource& source) const;
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -155,18 +156,16 @@ checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& f
                                                   const checkpoint::LoadOptions& options) {
   checkpoint::LoadReport report;
   engine_->fence();
-  std::vector<io::NamedTensor> tensors;  // of a model with sparse tables
-  if (!tables_.pieces().empty()) {
-    comm::collectively(comm_, [&] {
-      if (comm_.is_root()) tensors = checkpoint::load_weights(file);
-    });
-    tables_.load_weights(comm_, tensors, options, report);
-  }
+  std::optional<checkpoint::WeightsFile> stored;  // on rank 0
+  io::TensorSource tensors;
+  comm::collectively(comm_, [&] {
+    if (comm_.is_root()) tensors = stored.emplace(file).tensors();
+  });
+  if (!tables_.pieces().empty()) tensors = tables_.load_weights(comm_, tensors, options, report);
   comm::collectively(comm_, [&] {
     if (!comm_.is_root()) return;
     const checkpoint::LoadReport of_tables = std::exchange(report, {});
-    report = tables_.pieces().empty() ? checkpoint::load_weights(model_.parameters(), file, options)
-                                      : checkpoint::load_weights(model_.parameters(), tensors, options);
+    report = checkpoint::load_weights(model_.parameters(), tensors, options, file.string());
     for (const auto names : {&checkpoint::LoadReport::loaded, &checkpoint::LoadReport::missing,
                              &checkpoint::LoadReport::mismatched, &checkpoint::LoadReport::skipped})
       std::ranges::copy(of_tables.*names, std::back_inserter(report.*names));
