@@ -176,6 +176,55 @@ struct ProductTable {
   void (*set)(const Rows&);  // c = a b
 };
 
+// Products of whole matrices by blocks, T float or double. Each element of c adds its products in the order of depth, by
+// fused multiply-adds; a block that continues reads c back. So bits depend neither on the blocks nor on the level.
+template <class T>
+struct MatrixTable {
+  static constexpr std::int64_t kPanel = 128 / sizeof(T);    // columns of b that lie side by side
+  static constexpr std::int64_t kDepth = 1536 / sizeof(T);   // the most of a block
+  static constexpr std::int64_t kStride = 1600 / sizeof(T);  // of the rows of a: an odd number of cache lines
+
+  // c [rows][columns] = [relu](bias or c + a b), a [rows][kStride], b in panels [panels][depth][kPanel] with 0 behind
+  // the last column.
+  struct Block {
+    std::int64_t rows, columns, depth;
+    const T *a, *b;
+    T* c;
+    std::int64_t c_stride;
+    bool transposed;                    // c lies as [columns][rows]
+    bool continues;                     // sums begin with c; else with a bias, or 0
+    const T *row_bias, *column_bias;    // null, or [rows] and [columns]; one of them at most
+    bool relu;
+  };
+  struct Copy {
+    std::int64_t rows, columns;
+    const T* from;
+    std::int64_t from_stride;
+    T* to;
+    std::int64_t to_stride;
+  };
+  // kGroup rows of b, as they lie and `stride` elements apart, with each of up to four rows of a: y [rows of a][count].
+  // Product i of a sum goes to partial sum i % kLanes, and these are added in pairs: 0 and 8, 1 and 9, ...; 0 and 4, ...
+  struct Dots {
+    std::int64_t rows, count, depth;
+    const T* a;
+    std::int64_t a_stride;
+    const T* b;
+    std::int64_t b_stride;
+    const T* bias;  // null, or [count]
+    bool relu;
+    T* y;
+    std::int64_t y_stride;
+  };
+  void (*multiply)(const Block&);
+  // to [columns][to_stride] = the transpose of `from`; where `rows` is no multiple of kLanes, rows of `to` get zeros up
+  // to the next one.
+  void (*transpose)(const Copy&);
+  // to [panels of columns][rows][kPanel], zeros behind the last column; to_stride is not read.
+  void (*copy_panels)(const Copy&);
+  void (*dots)(const Dots&);
+};
+
 // Rows of an array, `stride` elements apart.
 template <class T>
 struct Strided {
@@ -390,6 +439,8 @@ struct NativeKernels {
   native::RecurrentTable<float> recurrent_f32;
   native::RecurrentTable<double> recurrent_f64;
   native::ProductTable product_f32;
+  native::MatrixTable<float> matrix_f32;
+  native::MatrixTable<double> matrix_f64;
   native::AttentionTable attention;
   native::AttentionMemory<float> attention_f32;
   native::AttentionMemory<native::Bf16> attention_bf16;

@@ -1,0 +1,275 @@
+#include "lockstep/kernels/native/matrix_product.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "lockstep/core/parallel_for.h"
+#include "lockstep/core/partition.h"
+#include "lockstep/kernels/native/attention_panels.h"
+
+namespace lockstep::kernels::native {
+namespace {
+
+// Blocks of a and b stay in a second-level cache of 1 MiB. They change no order of sums.
+constexpr std::int64_t kRowBlock = 112, kColumnBlock = 512;
+constexpr std::int64_t kFewRows = 4;  // of c, for sums along the lanes
+
+template <class T>
+const MatrixTable<T>& matrix_table(const NativeKernels& kernels) {
+  if constexpr (std::is_same_v<T, float>) {
+    return kernels.matrix_f32;
+  } else {
+    return kernels.matrix_f64;
+  }
+}
+
+// The part `index` of n in parts as equal as can be, each but the last a multiple of `unit`, which `most` is, too.
+struct Parts {
+  Parts(std::int64_t size, std::int64_t most, std::int64_t multiple)
+      : n(size), count(std::max<std::int64_t>(1, (n + most - 1) / most)), unit(multiple) {}
+  std::int64_t begin(std::int64_t index) const { return std::min(n, rounded_up(index * n / count, unit)); }
+  std::int64_t size(std::int64_t index) const { return begin(index + 1) - begin(index); }
+  std::int64_t n, count, unit;
+};
+
+// A product as the table takes it. Its a side is copied by rows, its b side by panels; c = a b is computed as the
+// transpose of b^T a^T where that spares transpositions, or fills the panels better.
+struct Side {
+  bool along_depth;  // consecutive elements are those of a sum
+  std::int64_t stride;
+};
+struct Plan {
+  std::int64_t rows, columns, depth, c_stride;
+  Side a, b;
+  bool transposed;  // c
+};
+
+Plan plan_of(const MatrixShape& s, bool transposed) {
+  const Side a{!s.transpose_a, s.a_stride}, b{s.transpose_b, s.b_stride};
+  if (transposed) return {s.columns, s.rows, s.depth, s.c_stride, b, a, true};
+  return {s.rows, s.columns, s.depth, s.c_stride, a, b, false};
+}
+
+// About what the product takes, in cycles of a core with AVX-512: the bits are the same either way.
+template <class T>
+double cost(const Plan& p) {
+  constexpr double kTurned = 0.6, kCopied = 0.2, kTurnedSums = 1.5;
+  constexpr std::int64_t kLeastRows = 4;  // of a tile: fewer wait for their sums
+  using Table = MatrixTable<T>;
+  const auto side = [](const Side& s, bool is_a) { return s.along_depth == is_a ? kCopied : kTurned; };
+  const auto number = [](std::int64_t n) { return static_cast<double>(n); };
+  const double panels = number(rounded_up(p.columns, Table::kPanel)) / number(Table::kPanel), depth = number(p.depth);
+  const double chunks = number((p.columns + kColumnBlock - 1) / kColumnBlock);
+  const double passes = number((p.depth + Table::kDepth - 1) / Table::kDepth);
+  double cycles = number(std::max(p.rows, kLeastRows)) * panels * depth;
+  cycles += side(p.a, true) * chunks * number(p.rows) * depth + side(p.b, false) * number(p.columns) * depth;
+  if (p.transposed) cycles += kTurnedSums * passes * number(p.rows * p.columns);
+  return cycles;
+}
+
+template <class T>
+Plan best_plan(const MatrixShape& s) {
+  const Plan direct = plan_of(s, false), turned = plan_of(s, true);
+  return cost<T>(turned) < cost<T>(direct) ? turned : direct;
+}
+
+template <class T>
+struct Blocks {
+  using Table = MatrixTable<T>;
+  explicit Blocks(const Plan& p)
+      : rows(p.rows, kRowBlock, 1),
+        columns(p.columns, kColumnBlock, Table::kPanel),
+        depth(p.depth, Table::kDepth, kLanes) {}
+  // Of the largest block; a product of a part of c needs no more.
+  std::int64_t a_elements() const { return std::min(rows.n, kRowBlock) * Table::kStride; }
+  std::int64_t b_elements() const {
+    return std::min(rounded_up(columns.n, Table::kPanel), kColumnBlock) * std::min(depth.n, Table::kDepth);
+  }
+  Parts rows, columns, depth;
+};
+
+// a's rows [row, row + rows) from `from` on, which is at their first element of this depth.
+template <class T>
+void pack_rows(const MatrixTable<T>& table, const Side& side, std::int64_t rows, std::int64_t depth, const T* from,
+               T* to) {
+  if (!side.along_depth)
+    return table.transpose({depth, rows, from, side.stride, to, MatrixTable<T>::kStride});
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::copy_n(from + r * side.stride, depth, to + r * MatrixTable<T>::kStride);
+}
+
+template <class T>
+void pack_panels(const MatrixTable<T>& table, const Side& side, std::int64_t columns, std::int64_t depth, const T* from,
+                 T* to) {
+  constexpr std::int64_t kPanelWidth = MatrixTable<T>::kPanel;
+  if (!side.along_depth) return table.copy_panels({depth, columns, from, side.stride, to, 0});
+  for (std::int64_t c = 0; c < columns; c += kPanelWidth) {
+    T* const panel = to + c * depth;
+    const std::int64_t here = std::min(kPanelWidth, columns - c);
+    if (rounded_up(here, kLanes) < kPanelWidth) std::fill_n(panel, depth * kPanelWidth, T(0));
+    table.transpose({here, depth, from + c * side.stride, side.stride, panel, kPanelWidth});
+  }
+}
+
+template <class T>
+void multiply_blocks(const Plan& p, const MatrixArrays<T>& arrays, T* scratch, const MatrixTable<T>& table) {
+  const Blocks<T> blocks(p);
+  const T* const a = p.transposed ? arrays.b : arrays.a;
+  const T* const b = p.transposed ? arrays.a : arrays.b;
+  const T* const row_bias = p.transposed ? arrays.bias : arrays.row_bias;
+  const T* const column_bias = p.transposed ? arrays.row_bias : arrays.bias;
+  T *const a_block = scratch, *const b_block = scratch + blocks.a_elements();
+  const auto at = [](const Side& s, std::int64_t index, std::int64_t k) {
+    return s.along_depth ? index * s.stride + k : k * s.stride + index;
+  };
+  for (std::int64_t j = 0; j < blocks.columns.count; ++j) {
+    const std::int64_t column = blocks.columns.begin(j), columns = blocks.columns.size(j);
+    for (std::int64_t d = 0; d < blocks.depth.count; ++d) {
+      const std::int64_t k = blocks.depth.begin(d), depth = blocks.depth.size(d);
+      pack_panels(table, p.b, columns, depth, b + at(p.b, column, k), b_block);
+      for (std::int64_t i = 0; i < blocks.rows.count; ++i) {
+        const std::int64_t row = blocks.rows.begin(i), rows = blocks.rows.size(i);
+        pack_rows(table, p.a, rows, depth, a + at(p.a, row, k), a_block);
+        table.multiply({.rows = rows,
+                        .columns = columns,
+                        .depth = depth,
+                        .a = a_block,
+                        .b = b_block,
+                        .c = arrays.c + (p.transposed ? column * p.c_stride + row : row * p.c_stride + column),
+                        .c_stride = p.c_stride,
+                        .transposed = p.transposed,
+                        .continues = arrays.add || d > 0,
+                        .row_bias = row_bias != nullptr ? row_bias + row : nullptr,
+                        .column_bias = column_bias != nullptr ? column_bias + column : nullptr,
+                        .relu = arrays.relu && d + 1 == blocks.depth.count});
+      }
+    }
+  }
+}
+
+template <class T>
+bool sums_along_lanes(const MatrixShape& s, const MatrixArrays<T>& arrays) {
+  return s.rows <= kFewRows && !s.transpose_a && s.transpose_b && !arrays.add && arrays.row_bias == nullptr;
+}
+
+// A part of a product, of which `along_lanes` was decided by its whole shape.
+template <class T>
+void multiply_part(const MatrixShape& s, const MatrixArrays<T>& arrays, bool along_lanes, T* scratch,
+                   const NativeKernels& kernels) {
+  if (s.rows == 0 || s.columns == 0) return;
+  const MatrixTable<T>& table = matrix_table<T>(kernels);
+  if (!along_lanes) return multiply_blocks(best_plan<T>(s), arrays, scratch, table);
+  table.dots({.rows = s.rows,
+              .count = s.columns,
+              .depth = s.depth,
+              .a = arrays.a,
+              .a_stride = s.a_stride,
+              .b = arrays.b,
+              .b_stride = s.b_stride,
+              .bias = arrays.bias,
+              .relu = arrays.relu,
+              .y = arrays.c,
+              .y_stride = s.c_stride});
+}
+
+}  // namespace
+
+MatrixShape dense(std::int64_t rows, std::int64_t columns, std::int64_t depth, bool transpose_a, bool transpose_b) {
+  return {.rows = rows,
+          .columns = columns,
+          .depth = depth,
+          .transpose_a = transpose_a,
+          .transpose_b = transpose_b,
+          .a_stride = transpose_a ? rows : depth,
+          .b_stride = transpose_b ? depth : columns,
+          .c_stride = columns};
+}
+
+template <class T>
+std::int64_t matrix_scratch(const MatrixShape& shape) {
+  const Blocks<T> direct(plan_of(shape, false)), turned(plan_of(shape, true));
+  return std::max(direct.a_elements() + direct.b_elements(), turned.a_elements() + turned.b_elements());
+}
+
+template <class T>
+void multiply(const MatrixShape& s, const MatrixArrays<T>& arrays, T* scratch, const NativeKernels& kernels) {
+  multiply_part(s, arrays, sums_along_lanes(s, arrays), scratch, kernels);
+}
+
+template <class T>
+void multiply(const MatrixShape& s, const MatrixArrays<T>& arrays, std::int64_t workers, T* scratch,
+              const NativeKernels& kernels) {
+  // Parts along the columns, or along the rows where there are more of them.
+  const std::int64_t unit = MatrixTable<T>::kPanel, each = matrix_scratch<T>(s);
+  const bool by_columns = s.columns >= s.rows, along_lanes = sums_along_lanes(s, arrays);
+  const std::int64_t units = (std::max(s.rows, s.columns) + unit - 1) / unit;
+  const std::int64_t parts = std::max<std::int64_t>(1, std::min(workers, units));
+  parallel_for(parts, s.rows * s.columns * s.depth / parts / 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      const auto range = part_of(units, parts, part);
+      const std::int64_t first = range.begin * unit, last = std::min(range.end * unit, std::max(s.rows, s.columns));
+      MatrixShape own = s;
+      MatrixArrays<T> at = arrays;
+      if (by_columns) {
+        own.columns = last - first;
+        at.b += s.transpose_b ? first * s.b_stride : first;
+        at.c += first;
+        if (at.bias != nullptr) at.bias += first;
+      } else {
+        own.rows = last - first;
+        at.a += s.transpose_a ? first : first * s.a_stride;
+        at.c += first * s.c_stride;
+        if (at.row_bias != nullptr) at.row_bias += first;
+      }
+      multiply_part(own, at, along_lanes, scratch + part * each, kernels);
+    }
+  });
+}
+
+std::int64_t depth_parts(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+  constexpr std::int64_t kLong = 4096, kSmall = 64 * 64, kMost = 16;
+  return rows * columns > kSmall ? 1 : std::clamp<std::int64_t>(depth / kLong, 1, kMost);
+}
+
+template <class T>
+void multiply_in_parts(const MatrixShape& s, const MatrixArrays<T>& arrays, std::int64_t workers, T* scratch, T* sums,
+                       const NativeKernels& kernels) {
+  const std::int64_t parts = depth_parts(s.rows, s.columns, s.depth), size = s.rows * s.columns;
+  if (parts == 1) return multiply(s, arrays, workers, scratch, kernels);
+  const std::int64_t each = matrix_scratch<T>(s), threads = std::min(workers, parts);
+  parallel_for(threads, size * s.depth / threads / 8, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t thread = begin; thread < end; ++thread) {
+      const auto range = part_of(parts, threads, thread);
+      for (std::int64_t part = range.begin; part < range.end; ++part) {
+        const std::int64_t first = part * s.depth / parts, last = (part + 1) * s.depth / parts;
+        MatrixShape own = s;
+        own.depth = last - first;
+        own.c_stride = s.columns;
+        multiply<T>(own,
+                    {.a = arrays.a + (s.transpose_a ? first * s.a_stride : first),
+                     .b = arrays.b + (s.transpose_b ? first : first * s.b_stride),
+                     .c = sums + part * size},
+                    scratch + thread * each, kernels);
+      }
+    }
+  });
+  for (std::int64_t r = 0; r < s.rows; ++r) {
+    for (std::int64_t c = 0; c < s.columns; ++c) {
+      T total = sums[r * s.columns + c];
+      for (std::int64_t part = 1; part < parts; ++part) total += sums[part * size + r * s.columns + c];
+      arrays.c[r * s.c_stride + c] = total;
+    }
+  }
+}
+
+#define LOCKSTEP_INSTANTIATE(T)                                                                                        \
+  template std::int64_t matrix_scratch<T>(const MatrixShape&);                                                         \
+  template void multiply<T>(const MatrixShape&, const MatrixArrays<T>&, T*, const NativeKernels&);                     \
+  template void multiply<T>(const MatrixShape&, const MatrixArrays<T>&, std::int64_t, T*, const NativeKernels&);       \
+  template void multiply_in_parts<T>(const MatrixShape&, const MatrixArrays<T>&, std::int64_t, T*, T*,                 \
+                                     const NativeKernels&);
+LOCKSTEP_INSTANTIATE(float)
+LOCKSTEP_INSTANTIATE(double)
+#undef LOCKSTEP_INSTANTIATE
+
+}  // namespace lockstep::kernels::native
