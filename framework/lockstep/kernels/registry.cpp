@@ -115,7 +115,9 @@ std::vector<std::string> KernelRegistry::ops() const {
 KernelRegistry& kernel_registry() {
   struct BuiltIn : KernelRegistry {
     BuiltIn() {
+      register_native_products_last(*this);
       register_generic_kernels(*this);
+      register_native_products_behind(*this);
       register_onednn_kernels(*this);
       register_native_kernels(*this);
     }

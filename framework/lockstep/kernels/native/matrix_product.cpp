@@ -37,6 +37,10 @@ struct Parts {
 struct Side {
   bool along_depth;  // consecutive elements are those of a sum
   std::int64_t stride;
+  // The offset of row (of a) or column (of b) `index`, at depth k.
+  std::int64_t at(std::int64_t index, std::int64_t k) const {
+    return along_depth ? index * stride + k : k * stride + index;
+  }
 };
 struct Plan {
   std::int64_t rows, columns, depth, c_stride;
@@ -81,22 +85,12 @@ struct Blocks {
         columns(p.columns, kColumnBlock, Table::kPanel),
         depth(p.depth, Table::kDepth, kLanes) {}
   // Of the largest block; a product of a part of c needs no more.
-  std::int64_t a_elements() const { return std::min(rows.n, kRowBlock) * Table::kStride; }
+  std::int64_t a_elements() const { return std::max(Table::kTileRows, std::min(rows.n, kRowBlock)) * Table::kStride; }
   std::int64_t b_elements() const {
     return std::min(rounded_up(columns.n, Table::kPanel), kColumnBlock) * std::min(depth.n, Table::kDepth);
   }
   Parts rows, columns, depth;
 };
-
-// a's rows [row, row + rows) from `from` on, which is at their first element of this depth.
-template <class T>
-void pack_rows(const MatrixTable<T>& table, const Side& side, std::int64_t rows, std::int64_t depth, const T* from,
-               T* to) {
-  if (!side.along_depth)
-    return table.transpose({depth, rows, from, side.stride, to, MatrixTable<T>::kStride});
-  for (std::int64_t r = 0; r < rows; ++r)
-    std::copy_n(from + r * side.stride, depth, to + r * MatrixTable<T>::kStride);
-}
 
 template <class T>
 void pack_panels(const MatrixTable<T>& table, const Side& side, std::int64_t columns, std::int64_t depth, const T* from,
@@ -111,29 +105,77 @@ void pack_panels(const MatrixTable<T>& table, const Side& side, std::int64_t col
   }
 }
 
+// The block of b after that of columns j and depth d, as it lies: rows p.b.stride apart.
+template <class T>
+struct Ahead {
+  const T* from;
+  std::int64_t rows = 0, columns = 0;
+};
+template <class T>
+Ahead<T> next_block(const Plan& p, const Blocks<T>& blocks, std::int64_t j, std::int64_t d, const T* b) {
+  if (++d == blocks.depth.count) d = 0, ++j;
+  if (j == blocks.columns.count) return {b};
+  const std::int64_t columns = blocks.columns.size(j), depth = blocks.depth.size(d);
+  return {b + p.b.at(blocks.columns.begin(j), blocks.depth.begin(d)), p.b.along_depth ? columns : depth,
+          p.b.along_depth ? depth : columns};
+}
+
+// The sums of the rows of a matrix that lies as [depth][rows], added while its blocks are in the cache.
+template <class T>
+class RowSums {
+ public:
+  // `sums` may be null; scratch: row_sums_scratch() elements.
+  RowSums(T* sums, std::int64_t rows, std::int64_t depth, const MatrixTable<T>& table, T* scratch)
+      : sums_(sums), depth_(depth), table_(table), wide_(reinterpret_cast<double*>(scratch)) {
+    if (sums_ != nullptr) std::fill_n(wide_, rows, 0.0);
+  }
+  void add(const Side& side, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth, const T* matrix) {
+    if (sums_ == nullptr) return;
+    table_.column_sums({depth, rows, matrix + side.at(row, k), side.stride, nullptr, 0}, wide_ + row);
+    if (k + depth < depth_) return;
+    std::transform(wide_ + row, wide_ + row + rows, sums_ + row, [](double v) { return static_cast<T>(v); });
+  }
+
+ private:
+  T* sums_;
+  std::int64_t depth_;
+  const MatrixTable<T>& table_;
+  double* wide_;
+};
+template <class T>
+std::int64_t row_sums_scratch(std::int64_t rows) {
+  return rounded_up(rows * static_cast<std::int64_t>(sizeof(double) / sizeof(T)), 2 * kLanes);
+}
+
 template <class T>
 void multiply_blocks(const Plan& p, const MatrixArrays<T>& arrays, T* scratch, const MatrixTable<T>& table) {
+  using Table = MatrixTable<T>;
   const Blocks<T> blocks(p);
   const T* const a = p.transposed ? arrays.b : arrays.a;
   const T* const b = p.transposed ? arrays.a : arrays.b;
   const T* const row_bias = p.transposed ? arrays.bias : arrays.row_bias;
   const T* const column_bias = p.transposed ? arrays.row_bias : arrays.bias;
   T *const a_block = scratch, *const b_block = scratch + blocks.a_elements();
-  const auto at = [](const Side& s, std::int64_t index, std::int64_t k) {
-    return s.along_depth ? index * s.stride + k : k * s.stride + index;
-  };
+  RowSums<T> sums(arrays.row_sums, p.transposed ? p.columns : p.rows, p.depth, table, b_block + blocks.b_elements());
   for (std::int64_t j = 0; j < blocks.columns.count; ++j) {
     const std::int64_t column = blocks.columns.begin(j), columns = blocks.columns.size(j);
     for (std::int64_t d = 0; d < blocks.depth.count; ++d) {
       const std::int64_t k = blocks.depth.begin(d), depth = blocks.depth.size(d);
-      pack_panels(table, p.b, columns, depth, b + at(p.b, column, k), b_block);
+      pack_panels(table, p.b, columns, depth, b + p.b.at(column, k), b_block);
+      if (p.transposed) sums.add(p.b, column, columns, k, depth, b);
+      const Ahead<T> ahead = next_block(p, blocks, j, d, b);
       for (std::int64_t i = 0; i < blocks.rows.count; ++i) {
         const std::int64_t row = blocks.rows.begin(i), rows = blocks.rows.size(i);
-        pack_rows(table, p.a, rows, depth, a + at(p.a, row, k), a_block);
+        const T* const from = a + p.a.at(row, k);
+        if (!p.a.along_depth) table.transpose({depth, rows, from, p.a.stride, a_block, Table::kStride});
+        if (!p.transposed && j == 0) sums.add(p.a, row, rows, k, depth, a);
+        const Range part = part_of(ahead.rows, blocks.rows.count, i);
         table.multiply({.rows = rows,
                         .columns = columns,
                         .depth = depth,
-                        .a = a_block,
+                        .a = p.a.along_depth ? from : a_block,
+                        .a_stride = p.a.along_depth ? p.a.stride : Table::kStride,
+                        .own = p.a.along_depth ? a_block : nullptr,
                         .b = b_block,
                         .c = arrays.c + (p.transposed ? column * p.c_stride + row : row * p.c_stride + column),
                         .c_stride = p.c_stride,
@@ -141,7 +183,11 @@ void multiply_blocks(const Plan& p, const MatrixArrays<T>& arrays, T* scratch, c
                         .continues = arrays.add || d > 0,
                         .row_bias = row_bias != nullptr ? row_bias + row : nullptr,
                         .column_bias = column_bias != nullptr ? column_bias + column : nullptr,
-                        .relu = arrays.relu && d + 1 == blocks.depth.count});
+                        .relu = arrays.relu && d + 1 == blocks.depth.count,
+                        .ahead = ahead.from + part.begin * p.b.stride,
+                        .ahead_rows = part.size(),
+                        .ahead_columns = ahead.columns,
+                        .ahead_stride = p.b.stride});
       }
     }
   }
@@ -188,7 +234,8 @@ MatrixShape dense(std::int64_t rows, std::int64_t columns, std::int64_t depth, b
 template <class T>
 std::int64_t matrix_scratch(const MatrixShape& shape) {
   const Blocks<T> direct(plan_of(shape, false)), turned(plan_of(shape, true));
-  return std::max(direct.a_elements() + direct.b_elements(), turned.a_elements() + turned.b_elements());
+  return std::max(direct.a_elements() + direct.b_elements(), turned.a_elements() + turned.b_elements()) +
+         row_sums_scratch<T>(shape.rows);
 }
 
 template <class T>
@@ -214,12 +261,14 @@ void multiply(const MatrixShape& s, const MatrixArrays<T>& arrays, std::int64_t 
         own.columns = last - first;
         at.b += s.transpose_b ? first * s.b_stride : first;
         at.c += first;
+        if (part > 0) at.row_sums = nullptr;
         if (at.bias != nullptr) at.bias += first;
       } else {
         own.rows = last - first;
         at.a += s.transpose_a ? first : first * s.a_stride;
         at.c += first * s.c_stride;
         if (at.row_bias != nullptr) at.row_bias += first;
+        if (at.row_sums != nullptr) at.row_sums += first;
       }
       multiply_part(own, at, along_lanes, scratch + part * each, kernels);
     }
@@ -237,6 +286,10 @@ void multiply_in_parts(const MatrixShape& s, const MatrixArrays<T>& arrays, std:
   const std::int64_t parts = depth_parts(s.rows, s.columns, s.depth), size = s.rows * s.columns;
   if (parts == 1) return multiply(s, arrays, workers, scratch, kernels);
   const std::int64_t each = matrix_scratch<T>(s), threads = std::min(workers, parts);
+  if (arrays.row_sums != nullptr) {
+    RowSums<T>(arrays.row_sums, s.rows, s.depth, matrix_table<T>(kernels), scratch)
+        .add({false, s.a_stride}, 0, s.rows, 0, s.depth, arrays.a);
+  }
   parallel_for(threads, size * s.depth / threads / 8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t thread = begin; thread < end; ++thread) {
       const auto range = part_of(parts, threads, thread);
@@ -262,11 +315,11 @@ void multiply_in_parts(const MatrixShape& s, const MatrixArrays<T>& arrays, std:
   }
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                                                        \
-  template std::int64_t matrix_scratch<T>(const MatrixShape&);                                                         \
-  template void multiply<T>(const MatrixShape&, const MatrixArrays<T>&, T*, const NativeKernels&);                     \
-  template void multiply<T>(const MatrixShape&, const MatrixArrays<T>&, std::int64_t, T*, const NativeKernels&);       \
-  template void multiply_in_parts<T>(const MatrixShape&, const MatrixArrays<T>&, std::int64_t, T*, T*,                 \
+#define LOCKSTEP_INSTANTIATE(T)                                                                                  \
+  template std::int64_t matrix_scratch<T>(const MatrixShape&);                                                   \
+  template void multiply<T>(const MatrixShape&, const MatrixArrays<T>&, T*, const NativeKernels&);               \
+  template void multiply<T>(const MatrixShape&, const MatrixArrays<T>&, std::int64_t, T*, const NativeKernels&); \
+  template void multiply_in_parts<T>(const MatrixShape&, const MatrixArrays<T>&, std::int64_t, T*, T*,           \
                                      const NativeKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(double)

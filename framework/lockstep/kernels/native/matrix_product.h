@@ -14,10 +14,10 @@
 namespace lockstep::kernels::native {
 
 struct MatrixShape {
-  std::int64_t rows, columns, depth;           // of c, and of the sums
-  bool transpose_a = false;                    // a lies as [depth][rows], else [rows][depth]
-  bool transpose_b = false;                    // b lies as [columns][depth], else [depth][columns]
-  std::int64_t a_stride, b_stride, c_stride;   // between rows as they lie
+  std::int64_t rows, columns, depth;          // of c, and of the sums
+  bool transpose_a = false;                   // a lies as [depth][rows], else [rows][depth]
+  bool transpose_b = false;                   // b lies as [columns][depth], else [depth][columns]
+  std::int64_t a_stride, b_stride, c_stride;  // between rows as they lie
 };
 // Strides of matrices that lie dense.
 MatrixShape dense(std::int64_t rows, std::int64_t columns, std::int64_t depth, bool transpose_a, bool transpose_b);
@@ -29,7 +29,8 @@ struct MatrixArrays {
   const T* bias = nullptr;      // null, or [columns]
   const T* row_bias = nullptr;  // null, or [rows]; not beside `bias`
   bool relu = false;
-  bool add = false;  // to what c holds; then there is no bias
+  bool add = false;       // to what c holds; then there is no bias
+  T* row_sums = nullptr;  // null, or gets the sums of the rows of a [rows], in f64 and in order; a is transposed then
 };
 
 // Elements of scratch memory of one thread for products of this shape.

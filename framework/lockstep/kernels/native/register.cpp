@@ -129,6 +129,7 @@ void register_native_kernels(KernelRegistry& registry) {
   registry.add("native", row_norm_rows(), named_by_level);
   registry.add("native", pointwise_rows(), named_by_level);
   registry.add("native", attention_rows(), named_by_level);
+  registry.add("native", product_rows(Place::First), named_by_level);
   registry.add("native",
                {
                    kernel_row<ConvolutionOp>("conv1d", convolution),
@@ -144,6 +145,14 @@ void register_native_kernels(KernelRegistry& registry) {
                    kernel_row<CastOp>("cast", cast_kernel),
                },
                named_by_level);
+}
+
+void register_native_products_last(KernelRegistry& registry) {
+  registry.add("native", native::product_rows(native::Place::Last), native::named_by_level);
+}
+
+void register_native_products_behind(KernelRegistry& registry) {
+  registry.add("native", native::product_rows(native::Place::Behind), native::named_by_level);
 }
 
 }  // namespace lockstep::kernels

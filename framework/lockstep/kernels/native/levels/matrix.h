@@ -93,6 +93,25 @@ struct Matrix {
     }
   }
 
+  // Fetches rows of an array into the second-level cache, line by line, in `calls` parts.
+  struct Prefetch {
+    static constexpr std::int64_t kLine = 64 / sizeof(T);
+    Prefetch(const T* first, std::int64_t rows, std::int64_t columns, std::int64_t row_stride, std::int64_t calls)
+        : row(first),
+          stride(row_stride),
+          lines((columns + kLine - 1) / kLine),
+          left(rows * lines),
+          share((left + calls - 1) / calls) {}
+    void some() {
+      for (std::int64_t i = 0; i < share && left > 0; ++i, --left) {
+        __builtin_prefetch(row + line * kLine, 0, 2);
+        if (++line == lines) line = 0, row += stride;
+      }
+    }
+    const T* row;
+    std::int64_t stride, lines, left, share, line = 0;
+  };
+
   // A tile whose part of c is narrower than the tile, or transposed: it is worked out in memory of its own.
   template <int Rows>
   [[gnu::noinline]] static void tile_aside(const Block& m, const T* a, const T* b, T* c, std::int64_t columns,
@@ -118,13 +137,26 @@ struct Matrix {
   }
 
   static void multiply(const Block& m) {
-    in_blocks<kMatrixRows>(m.rows, [&m](std::int64_t row, auto rows) {
-      const T* a = m.a + row * kStride;
+    static_assert(kMatrixRows <= Table::kTileRows);
+    const std::int64_t tiles = ((m.rows + kMatrixRows - 1) / kMatrixRows) * ((m.columns + kColumns - 1) / kColumns);
+    Prefetch ahead(m.ahead, m.ahead_rows, m.ahead_columns, m.ahead_stride, tiles);
+    in_blocks<kMatrixRows>(m.rows, [&m, &ahead](std::int64_t row, auto rows) {
+      const T* a = m.a + row * m.a_stride;
+      Prefetch next(a + rows.value * m.a_stride, 0, 0, 0, 1);
+      if (m.own != nullptr) {
+        const std::int64_t behind = m.rows - row - rows.value;
+        next = Prefetch(a + rows.value * m.a_stride, behind < kMatrixRows ? behind : kMatrixRows, m.depth, m.a_stride,
+                        (m.columns + kColumns - 1) / kColumns);
+        for (int r = 0; r < rows.value; ++r) copy_some(a + r * m.a_stride, m.own + r * kStride, m.depth);
+        a = m.own;
+      }
       for (std::int64_t column = 0; column < m.columns; column += kColumns) {
         const T* b = m.b + column / kPanel * m.depth * kPanel + column % kPanel;
         const std::int64_t columns = m.columns - column < kColumns ? m.columns - column : kColumns;
         const Start start{m.row_bias != nullptr ? m.row_bias + row : nullptr,
                           m.column_bias != nullptr ? m.column_bias + column : nullptr, m.continues, m.relu};
+        next.some();
+        ahead.some();
         if (m.transposed) {
           tile_aside<rows.value>(m, a, b, m.c + column * m.c_stride + row, columns, start);
         } else if (columns < kColumns) {
@@ -154,17 +186,43 @@ struct Matrix {
 
   static void dots(const Dots& m) {
     in_blocks<kDotRows>(m.rows, [&m](std::int64_t row, auto rows) {
-      in_groups(m.count, [&m, row, rows](std::int64_t first, auto group) {
-        dot_tile<rows.value, group.value>(m, row, first);
-      });
+      in_groups(m.count,
+                [&m, row, rows](std::int64_t first, auto group) { dot_tile<rows.value, group.value>(m, row, first); });
     });
   }
 
-  static constexpr Table table{multiply, transpose, copy_panels, dots};
+  static void column_sums(const Copy& m, double* sums) {
+    for (std::int64_t c = 0; c < m.columns; c += kLanes) {
+      if (c + kLanes > m.columns) {
+        for (std::int64_t r = 0; r < m.rows; ++r) {
+          for (std::int64_t l = c; l < m.columns; ++l) sums[l] += static_cast<double>(m.from[r * m.from_stride + l]);
+        }
+        break;
+      }
+      NativeF64 total[kLanes / kNativeF64];
+#pragma GCC unroll 8
+      for (int i = 0; i < kLanes / kNativeF64; ++i) total[i] = load_native(sums + c + i * kNativeF64);
+      for (std::int64_t r = 0; r < m.rows; ++r) {
+#pragma GCC unroll 8
+        for (int i = 0; i < kLanes / kNativeF64; ++i) total[i] += wide(m.from + r * m.from_stride + c + i * kNativeF64);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < kLanes / kNativeF64; ++i) store_native(sums + c + i * kNativeF64, total[i]);
+    }
+  }
+
+  static constexpr Table table{multiply, transpose, copy_panels, dots, column_sums};
 
  private:
   static constexpr std::int64_t kAhead = 8;  // rows of a panel between the products and the prefetch
 
+  LOCKSTEP_INLINE static NativeF64 wide(const double* p) { return load_native(p); }
+  LOCKSTEP_INLINE static NativeF64 wide(const float* p) {
+    using Half __attribute__((vector_size(kNative * 2))) = float;
+    Half half;
+    __builtin_memcpy(&half, p, sizeof half);
+    return __builtin_convertvector(half, NativeF64);
+  }
   LOCKSTEP_INLINE static V load_some(const T* p, std::int64_t count) {
     if (count >= kW) return load_native(p);
     T some[kW] = {};
@@ -219,8 +277,7 @@ struct Matrix {
       for (int i = 0; i < kNative; ++i) store_native(to + i * to_stride, registers[i]);
       return;
     }
-    for (int i = 0; i < kNative; ++i)
-      registers[i] = i < rows ? some(from + i * from_stride, columns) : NativeF32{};
+    for (int i = 0; i < kNative; ++i) registers[i] = i < rows ? some(from + i * from_stride, columns) : NativeF32{};
     transpose_square(registers);
     for (int i = 0; i < columns; ++i) {
       if (Exact) {
