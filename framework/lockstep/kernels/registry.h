@@ -96,9 +96,6 @@ void register_plain_kernel(std::string_view op, std::function<void(const KernelR
 void register_generic_kernels(KernelRegistry& registry);
 void register_onednn_kernels(KernelRegistry& registry);
 void register_native_kernels(KernelRegistry& registry);
-// Those of the native set that are asked after the generic set, and after oneDNN's.
-void register_native_products_last(KernelRegistry& registry);
-void register_native_products_behind(KernelRegistry& registry);
 // Whether the library was built with oneDNN.
 bool has_onednn();
 // The version of oneDNN and the instruction set that it uses, as bits depend on both; or "without oneDNN".

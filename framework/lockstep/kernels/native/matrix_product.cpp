@@ -1,96 +1,15 @@
 #include "lockstep/kernels/native/matrix_product.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
-#include "lockstep/kernels/native/attention_panels.h"
+#include "lockstep/kernels/native/matrix_plan.h"
 
 namespace lockstep::kernels::native {
 namespace {
 
-// Blocks of a and b stay in a second-level cache of 1 MiB. They change no order of sums.
-constexpr std::int64_t kRowBlock = 112, kColumnBlock = 512;
-constexpr std::int64_t kFewRows = 4;  // of c, for sums along the lanes
-
-template <class T>
-const MatrixTable<T>& matrix_table(const NativeKernels& kernels) {
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels.matrix_f32;
-  } else {
-    return kernels.matrix_f64;
-  }
-}
-
-// The part `index` of n in parts as equal as can be, each but the last a multiple of `unit`, which `most` is, too.
-struct Parts {
-  Parts(std::int64_t size, std::int64_t most, std::int64_t multiple)
-      : n(size), count(std::max<std::int64_t>(1, (n + most - 1) / most)), unit(multiple) {}
-  std::int64_t begin(std::int64_t index) const { return std::min(n, rounded_up(index * n / count, unit)); }
-  std::int64_t size(std::int64_t index) const { return begin(index + 1) - begin(index); }
-  std::int64_t n, count, unit;
-};
-
-// A product as the table takes it. Its a side is copied by rows, its b side by panels; c = a b is computed as the
-// transpose of b^T a^T where that spares transpositions, or fills the panels better.
-struct Side {
-  bool along_depth;  // consecutive elements are those of a sum
-  std::int64_t stride;
-  // The offset of row (of a) or column (of b) `index`, at depth k.
-  std::int64_t at(std::int64_t index, std::int64_t k) const {
-    return along_depth ? index * stride + k : k * stride + index;
-  }
-};
-struct Plan {
-  std::int64_t rows, columns, depth, c_stride;
-  Side a, b;
-  bool transposed;  // c
-};
-
-Plan plan_of(const MatrixShape& s, bool transposed) {
-  const Side a{!s.transpose_a, s.a_stride}, b{s.transpose_b, s.b_stride};
-  if (transposed) return {s.columns, s.rows, s.depth, s.c_stride, b, a, true};
-  return {s.rows, s.columns, s.depth, s.c_stride, a, b, false};
-}
-
-// About what the product takes, in cycles of a core with AVX-512: the bits are the same either way.
-template <class T>
-double cost(const Plan& p) {
-  constexpr double kTurned = 0.6, kCopied = 0.2, kTurnedSums = 1.5;
-  constexpr std::int64_t kLeastRows = 4;  // of a tile: fewer wait for their sums
-  using Table = MatrixTable<T>;
-  const auto side = [](const Side& s, bool is_a) { return s.along_depth == is_a ? kCopied : kTurned; };
-  const auto number = [](std::int64_t n) { return static_cast<double>(n); };
-  const double panels = number(rounded_up(p.columns, Table::kPanel)) / number(Table::kPanel), depth = number(p.depth);
-  const double chunks = number((p.columns + kColumnBlock - 1) / kColumnBlock);
-  const double passes = number((p.depth + Table::kDepth - 1) / Table::kDepth);
-  double cycles = number(std::max(p.rows, kLeastRows)) * panels * depth;
-  cycles += side(p.a, true) * chunks * number(p.rows) * depth + side(p.b, false) * number(p.columns) * depth;
-  if (p.transposed) cycles += kTurnedSums * passes * number(p.rows * p.columns);
-  return cycles;
-}
-
-template <class T>
-Plan best_plan(const MatrixShape& s) {
-  const Plan direct = plan_of(s, false), turned = plan_of(s, true);
-  return cost<T>(turned) < cost<T>(direct) ? turned : direct;
-}
-
-template <class T>
-struct Blocks {
-  using Table = MatrixTable<T>;
-  explicit Blocks(const Plan& p)
-      : rows(p.rows, kRowBlock, 1),
-        columns(p.columns, kColumnBlock, Table::kPanel),
-        depth(p.depth, Table::kDepth, kLanes) {}
-  // Of the largest block; a product of a part of c needs no more.
-  std::int64_t a_elements() const { return std::max(Table::kTileRows, std::min(rows.n, kRowBlock)) * Table::kStride; }
-  std::int64_t b_elements() const {
-    return std::min(rounded_up(columns.n, Table::kPanel), kColumnBlock) * std::min(depth.n, Table::kDepth);
-  }
-  Parts rows, columns, depth;
-};
+constexpr std::int64_t kFewRows = 16;  // of c, for sums along the lanes
 
 template <class T>
 void pack_panels(const MatrixTable<T>& table, const Side& side, std::int64_t columns, std::int64_t depth, const T* from,
@@ -161,7 +80,10 @@ void multiply_blocks(const Plan& p, const MatrixArrays<T>& arrays, T* scratch, c
     const std::int64_t column = blocks.columns.begin(j), columns = blocks.columns.size(j);
     for (std::int64_t d = 0; d < blocks.depth.count; ++d) {
       const std::int64_t k = blocks.depth.begin(d), depth = blocks.depth.size(d);
-      pack_panels(table, p.b, columns, depth, b + p.b.at(column, k), b_block);
+      const bool direct = !p.b.along_depth && p.rows <= kDirectRows;
+      const T* const b_from = b + p.b.at(column, k);
+      const std::int64_t whole = direct ? columns / Table::kPanel * Table::kPanel : 0;
+      if (columns > whole) pack_panels(table, p.b, columns - whole, depth, b_from + p.b.at(whole, 0), b_block);
       if (p.transposed) sums.add(p.b, column, columns, k, depth, b);
       const Ahead<T> ahead = next_block(p, blocks, j, d, b);
       for (std::int64_t i = 0; i < blocks.rows.count; ++i) {
@@ -176,7 +98,10 @@ void multiply_blocks(const Plan& p, const MatrixArrays<T>& arrays, T* scratch, c
                         .a = p.a.along_depth ? from : a_block,
                         .a_stride = p.a.along_depth ? p.a.stride : Table::kStride,
                         .own = p.a.along_depth ? a_block : nullptr,
-                        .b = b_block,
+                        .b = direct ? b_from : b_block,
+                        .last = direct ? b_block : nullptr,
+                        .b_stride = direct ? p.b.stride : Table::kPanel,
+                        .b_panel = direct ? Table::kPanel : depth * Table::kPanel,
                         .c = arrays.c + (p.transposed ? column * p.c_stride + row : row * p.c_stride + column),
                         .c_stride = p.c_stride,
                         .transposed = p.transposed,

@@ -119,6 +119,11 @@ KernelFactory named_by_level(KernelFactory factory) {
 }
 
 }  // namespace
+
+void register_products(KernelRegistry& registry, Place place) {
+  registry.add("native", product_rows(place), named_by_level);
+}
+
 }  // namespace lockstep::kernels::native
 
 namespace lockstep::kernels {
@@ -129,7 +134,7 @@ void register_native_kernels(KernelRegistry& registry) {
   registry.add("native", row_norm_rows(), named_by_level);
   registry.add("native", pointwise_rows(), named_by_level);
   registry.add("native", attention_rows(), named_by_level);
-  registry.add("native", product_rows(Place::First), named_by_level);
+  register_products(registry, Place::First);
   registry.add("native",
                {
                    kernel_row<ConvolutionOp>("conv1d", convolution),
@@ -145,14 +150,6 @@ void register_native_kernels(KernelRegistry& registry) {
                    kernel_row<CastOp>("cast", cast_kernel),
                },
                named_by_level);
-}
-
-void register_native_products_last(KernelRegistry& registry) {
-  registry.add("native", native::product_rows(native::Place::Last), native::named_by_level);
-}
-
-void register_native_products_behind(KernelRegistry& registry) {
-  registry.add("native", native::product_rows(native::Place::Behind), native::named_by_level);
 }
 
 }  // namespace lockstep::kernels

@@ -33,5 +33,6 @@ enum class Place : std::uint8_t { First, Behind, Last };
 Place product_place(const KernelRequest& r);  // by the measurements in matrix_product_rule.cpp
 // Linear layers and products of matrices, f32 and f64: those that belong to the place.
 std::vector<KernelRow> product_rows(Place place);
+void register_products(KernelRegistry& registry, Place place);
 
 }  // namespace lockstep::kernels::native
