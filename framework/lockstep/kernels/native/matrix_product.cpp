@@ -9,7 +9,8 @@
 namespace lockstep::kernels::native {
 namespace {
 
-constexpr std::int64_t kFewRows = 16;  // of c, for sums along the lanes
+// Rows of c up to which sums run along the lanes: more of them where the depth pays for adding the partial sums.
+constexpr std::int64_t kFewRows = 4, kFewRowsOfMuch = 16, kMuch = 256;
 
 template <class T>
 void pack_panels(const MatrixTable<T>& table, const Side& side, std::int64_t columns, std::int64_t depth, const T* from,
@@ -120,7 +121,8 @@ void multiply_blocks(const Plan& p, const MatrixArrays<T>& arrays, T* scratch, c
 
 template <class T>
 bool sums_along_lanes(const MatrixShape& s, const MatrixArrays<T>& arrays) {
-  return s.rows <= kFewRows && !s.transpose_a && s.transpose_b && !arrays.add && arrays.row_bias == nullptr;
+  return s.rows <= (s.depth < kMuch ? kFewRows : kFewRowsOfMuch) && !s.transpose_a && s.transpose_b && !arrays.add &&
+         arrays.row_bias == nullptr;
 }
 
 // A part of a product, of which `along_lanes` was decided by its whole shape.
