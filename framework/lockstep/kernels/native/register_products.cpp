@@ -13,7 +13,9 @@
 namespace lockstep::kernels::native {
 namespace {
 
-bool has_numbers(const KernelRequest& r) { return r.dtype() == DType::F32 || r.dtype() == DType::F64; }
+bool has_numbers(const KernelRequest& r) {
+  return !r.has_bf16() && (r.dtype() == DType::F32 || r.dtype() == DType::F64);
+}
 
 std::int64_t workers() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
