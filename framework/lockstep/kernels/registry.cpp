@@ -9,6 +9,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/tensor.h"
+#include "lockstep/kernels/native/rows.h"
 
 namespace lockstep::kernels {
 namespace {
@@ -129,7 +130,9 @@ std::vector<std::string> KernelRegistry::ops() const {
 KernelRegistry& kernel_registry() {
   struct BuiltIn : KernelRegistry {
     BuiltIn() {
+      native::register_products(*this, native::Place::Last);
       register_generic_kernels(*this);
+      native::register_products(*this, native::Place::Behind);
       register_onednn_kernels(*this);
       register_native_kernels(*this);
     }

@@ -1,6 +1,7 @@
 #include "lockstep/kernels/generic/batched_gemm.h"
 
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/kernels/common/stack.h"
 
 namespace lockstep::kernels::generic {
 namespace {
@@ -8,20 +9,6 @@ namespace {
 // Multiply-adds of one product up to which OpenBLAS works on the calling thread (GEMM_MULTITHREAD_THRESHOLD of its
 // interface/gemm.c, 4 times 65536 by default).
 constexpr std::int64_t kSmall = 262144;
-
-// The offset of the matrix that belongs to number `product` of the stack of y.
-std::int64_t matrix_offset(const Shape& operand, const Shape& y, std::int64_t product) {
-  const int rank = operand.rank();
-  std::int64_t stride = operand[rank - 1] * operand[rank - 2], offset = 0;
-  for (int i = 3; i <= y.rank(); ++i) {
-    const std::int64_t index = product % y[y.rank() - i];
-    product /= y[y.rank() - i];
-    if (i > rank) continue;
-    if (operand[rank - i] != 1) offset += index * stride;
-    stride *= operand[rank - i];
-  }
-  return offset;
-}
 
 MatrixProduct::Sizes sizes_of(const Shape& a, bool transpose_a, bool transpose_b, const Shape& y) {
   return {.transpose_a = transpose_a,

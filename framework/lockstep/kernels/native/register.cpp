@@ -125,6 +125,11 @@ KernelFactory portable_by_level(KernelFactory factory) {
 }
 
 }  // namespace
+
+void register_products(KernelRegistry& registry, Place place) {
+  registry.add("native", product_rows(place), portable_by_level);
+}
+
 }  // namespace lockstep::kernels::native
 
 namespace lockstep::kernels {
@@ -133,6 +138,7 @@ void register_native_kernels(KernelRegistry& registry) {
   using namespace native;
   for (const auto part : {batch_norm_rows, row_norm_rows, pointwise_rows, attention_rows})
     registry.add("native", part(), portable_by_level);
+  register_products(registry, Place::First);
   registry.add("native",
                {
                    kernel_row<ConvolutionOp>("conv1d", convolution),

@@ -28,5 +28,11 @@ std::vector<KernelRow> batch_norm_rows();
 std::vector<KernelRow> row_norm_rows();
 std::vector<KernelRow> pointwise_rows();  // f64, too
 std::vector<KernelRow> attention_rows();
+// Where an offer of a product comes: before oneDNN's, between oneDNN's and OpenBLAS's, or behind both.
+enum class Place : std::uint8_t { First, Behind, Last };
+Place product_place(const KernelRequest& r);  // by the measurements in matrix_product_rule.cpp
+// Linear layers and products of matrices, f32 and f64: those that belong to the place.
+std::vector<KernelRow> product_rows(Place place);
+void register_products(KernelRegistry& registry, Place place);
 
 }  // namespace lockstep::kernels::native

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "lockstep/kernels/native/matrix_tables.h"
 #include "lockstep/kernels/native/pair_tables.h"
 #include "lockstep/ops/pointwise/code.h"
 
@@ -390,6 +391,8 @@ struct NativeKernels {
   native::RecurrentTable<float> recurrent_f32;
   native::RecurrentTable<double> recurrent_f64;
   native::ProductTable product_f32;
+  native::MatrixTable<float> matrix_f32;
+  native::MatrixTable<double> matrix_f64;
   native::AttentionTable attention;
   native::AttentionMemory<float> attention_f32;
   native::AttentionMemory<native::Bf16> attention_bf16;

@@ -8,8 +8,8 @@
 //   16, 10, 84        46  71  61 |  62  50  38 |  25  41  33
 //   8, 1000, 2048     50  55  74 | 190  57 181 |  99 203 110
 // So oneDNN comes first at every size (OpenBLAS would still need passes for the bias), with a layout of its choice
-// first: in f32 all three directions choose the same one, which spares a derived copy of the weights. The plain one is
-// there to be measured.
+// first: in f32 all three directions choose the same one, which spares a derived copy of the weights. With many samples
+// the plain one is faster in both backward directions, and as fast forward (native/matrix_product_rule.cpp).
 #include "lockstep/kernels/onednn/inner_product.h"
 
 #include <algorithm>
@@ -38,11 +38,14 @@ ProductMemory describe(const Type& x, const Type& weight, const Type& y, bool bi
           .y = descriptor(y)};
 }
 
-// Collects offer(layout) for both layouts of the weights.
+// Collects offer(layout) for both layouts of the weights. In f32 the plain one comes first with many samples.
 template <class Offer>
-std::vector<KernelOffer> offers(Offer offer) {
+std::vector<KernelOffer> offers(const KernelRequest& r, Offer offer) {
+  constexpr std::int64_t kManySamples = 256;
+  std::vector<Weights> layouts{Weights::Any, Weights::Plain};
+  if (!r.has_bf16() && r.inputs[0].shape[0] >= kManySamples) std::ranges::reverse(layouts);
   std::vector<KernelOffer> result;
-  for (const Weights layout : {Weights::Any, Weights::Plain}) {
+  for (const Weights layout : layouts) {
     auto made = offer(layout);
     if (!made) continue;
     const auto same = [&](const KernelOffer& o) { return o.inputs == made->inputs && o.outputs == made->outputs; };
@@ -57,7 +60,7 @@ std::vector<KernelOffer> linear_forward(const KernelRequest& r, std::span<const 
   if (!supported(r)) return {};
   const bool bias = r.inputs.size() > 2;
   const Type weight{r.inputs[1].shape, r.inputs[0].dtype};
-  return offers([&](Weights layout) -> std::optional<KernelOffer> {
+  return offers(r, [&](Weights layout) -> std::optional<KernelOffer> {
     const auto primitive = forward_product(describe(r.inputs[0], weight, r.outputs[0], bias, layout), attributes());
     if (!primitive) return std::nullopt;
     std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, primitive.src_desc()},
@@ -70,7 +73,7 @@ std::vector<KernelOffer> linear_forward(const KernelRequest& r, std::span<const 
 
 std::vector<KernelOffer> linear_backward_data(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return {};
-  return offers([&](Weights layout) -> std::optional<KernelOffer> {
+  return offers(r, [&](Weights layout) -> std::optional<KernelOffer> {
     const Type weight{r.inputs[1].shape, r.outputs[0].dtype};
     const ProductMemory m = describe(r.outputs[0], weight, r.inputs[0], false, layout);
     const auto hint = forward_product(m, attributes());
@@ -87,7 +90,7 @@ std::vector<KernelOffer> linear_backward_data(const KernelRequest& r, std::span<
 std::vector<KernelOffer> linear_backward_weights(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return {};
   const bool bias = r.outputs.size() > 1;
-  return offers([&](Weights layout) -> std::optional<KernelOffer> {
+  return offers(r, [&](Weights layout) -> std::optional<KernelOffer> {
     const auto with_weights = [&](DType dtype) {
       return describe(r.inputs[0], {r.outputs[0].shape, dtype}, r.inputs[1], bias, layout);
     };

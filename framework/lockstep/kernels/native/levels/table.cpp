@@ -5,6 +5,7 @@
 #include "lockstep/kernels/native/levels/convolution.h"
 #include "lockstep/kernels/native/levels/elementwise.h"
 #include "lockstep/kernels/native/levels/fourier.h"
+#include "lockstep/kernels/native/levels/matrix.h"
 #include "lockstep/kernels/native/levels/packed_product.h"
 #include "lockstep/kernels/native/levels/pairs.h"
 #include "lockstep/kernels/native/levels/peak.h"
@@ -38,6 +39,8 @@ const NativeKernels kernels{
     .recurrent_f32 = Recurrent<float>::table,
     .recurrent_f64 = Recurrent<double>::table,
     .product_f32 = {.add = packed_product<true>, .set = packed_product<false>},
+    .matrix_f32 = Matrix<float>::table,
+    .matrix_f64 = Matrix<double>::table,
     .attention = kAttentionTable,
     .attention_f32 = AttentionCopies<float>::table,
     .attention_bf16 = AttentionCopies<Bf16>::table,
