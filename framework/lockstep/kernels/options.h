@@ -13,14 +13,28 @@ struct KernelOffer;
 struct KernelRequest;
 
 struct KernelOptions {
-  // Exact: no algorithm that rounds more than a direct sum does (Winograd's transforms).
-  enum class ConvMath : std::uint8_t { Fast, Exact };
+  // Fast: any algorithm. Accurate: of Winograd's transforms only F(2x2, 3x3), whose error is near that of a direct sum.
+  // Exact: no algorithm that rounds more than a direct sum does.
+  enum class ConvMath : std::uint8_t { Fast, Accurate, Exact };
   ConvMath conv_math = ConvMath::Fast;
   // The set of kernels that is asked first: "generic", "native" or "onednn"; "": the usual order of sets. The text must
   // outlive the model, as a literal does.
   std::string_view prefer = {};
   bool operator==(const KernelOptions&) const = default;
 };
+
+// "fast", "accurate" or "exact".
+constexpr std::string_view name_of(KernelOptions::ConvMath math) {
+  switch (math) {
+    case KernelOptions::ConvMath::Fast:
+      return "fast";
+    case KernelOptions::ConvMath::Accurate:
+      return "accurate";
+    case KernelOptions::ConvMath::Exact:
+      break;
+  }
+  return "exact";
+}
 
 // Returns the index of the chosen offer; called where there are at least two offers.
 using KernelChooser = std::function<std::size_t(const KernelRequest&, std::span<const KernelOffer>)>;

@@ -9,6 +9,7 @@
 
 #include "lockstep/kernels/native/blocked_tables.h"
 #include "lockstep/kernels/native/pair_tables.h"
+#include "lockstep/kernels/native/winograd_tables.h"
 #include "lockstep/ops/pointwise/code.h"
 
 namespace lockstep::kernels::native {
@@ -386,6 +387,7 @@ struct NativeKernels {
   native::RowNormTable<native::Bf16> row_norm_bf16;
   native::ConvolutionTable convolution;
   native::BlockedTable blocked;
+  native::WinogradTable winograd2, winograd4;  // by the size of tiles
   native::MaxPoolTable<float> max_pool_f32;
   native::MaxPoolTable<native::Bf16> max_pool_bf16;
   native::PeakTable peak;

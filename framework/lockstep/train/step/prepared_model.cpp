@@ -251,7 +251,7 @@ std::string PreparedModel::kernels() const {
   return fmt::format(
       "{} {} {} {} choices {:016x}", kernels::native_level(), kernels::onednn_version(),
       compile.bf16 ? fmt::format("bf16 with {}", kernels::native_pairs()) : std::string(name_of(options_.precision)),
-      compile.kernels.conv_math == kernels::KernelOptions::ConvMath::Exact ? "exact" : "fast", choices_);
+      kernels::name_of(compile.kernels.conv_math), choices_);
 }
 
 std::string PreparedModel::describe_parallel(const std::string& driver) const {
