@@ -31,8 +31,8 @@ ConvolutionGeometry geometry(std::int64_t n, std::int64_t c, std::int64_t f, std
 // Images smaller than a tile, on its end and behind it, every padding, channels within a block, at its end and behind
 // it, several chunks of channels, weights that are transformed chunk by chunk.
 std::vector<ConvolutionGeometry> geometries() {
-  return {geometry(1, 1, 1, 1, 1, 1, 1),    geometry(2, 3, 5, 4, 4, 1, 1),     geometry(1, 16, 17, 5, 9, 1, 0),
-          geometry(3, 17, 16, 8, 7, 0, 2),  geometry(2, 40, 24, 13, 6, 2, 1),  geometry(1, 80, 48, 3, 12, 1, 1),
+  return {geometry(1, 1, 1, 1, 1, 1, 1),     geometry(2, 3, 5, 4, 4, 1, 1),     geometry(1, 16, 17, 5, 9, 1, 0),
+          geometry(3, 17, 16, 8, 7, 0, 2),   geometry(2, 40, 24, 13, 6, 2, 1),  geometry(1, 80, 48, 3, 12, 1, 1),
           geometry(5, 16, 16, 12, 11, 1, 1), geometry(1, 160, 136, 6, 5, 1, 1), geometry(2, 1, 40, 3, 3, 0, 0),
           geometry(1, 16, 16, 46, 91, 1, 1), geometry(0, 16, 16, 4, 4, 1, 1)};
 }
@@ -154,7 +154,8 @@ TEST(NativeWinograd, ForwardIsTheSumOfProducts) {
       SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_h << " x " << g.in_w
                                       << ", F" << tile << ", bias " << c.epilogue.bias);
       const Sizes n(g);
-      const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2), addend = random_values<float>(n.y, 4);
+      const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2),
+                 addend = random_values<float>(n.y, 4);
       const auto bias = random_values<float>(g.out_channels, 3);
       std::vector<double> want(static_cast<std::size_t>(n.y));
       for_rows(g, [&](std::int64_t xi, std::int64_t yi, std::int64_t wi, std::int64_t count) {
@@ -228,8 +229,7 @@ std::vector<float> weight_gradient(const Case& c, const kernels::NativeKernels& 
   auto dbias = blank<float>(g.out_channels);
   const WinogradGradient gradient(g, c.tile, kernels);
   Workspace workspace(gradient.workspace_bytes());
-  gradient.run(
-      {.x = x.data(), .dy = dy.data(), .dw = dw.data(), .dbias = dbias.data(), .workspace = workspace.data()});
+  gradient.run({.x = x.data(), .dy = dy.data(), .dw = dw.data(), .dbias = dbias.data(), .workspace = workspace.data()});
   EXPECT_TRUE(generic::same_bits(dw, in_layout(form.w_shape, form.w, in_plain(form.w_shape, form.w, dw))))
       << "channels that fill a block up are not 0";
   auto both = in_plain(form.w_shape, form.w, dw);
@@ -318,7 +318,7 @@ TEST(NativeWinograd, RefusesWhatItDoesNotCompute) {
     ConvolutionGeometry g = good;
     change(g);
     EXPECT_FALSE(kernels::native::supports_winograd(g));
-    EXPECT_EQ(kernels::native::winograd_tile(g, kernels::native::WinogradDirection::Forward, {}), 0);
+    EXPECT_EQ(kernels::native::winograd_tile(g, {}), 0);
     EXPECT_THROW(WinogradConvolution(g, WinogradConvolution::Direction::Forward, 4), Error);
     EXPECT_THROW(WinogradConvolution(g, WinogradConvolution::Direction::BackwardData, 4), Error);
     EXPECT_THROW(WinogradGradient(g, 4), Error);

@@ -1,5 +1,5 @@
-// Errors of our Winograd convolutions, of oneDNN's, and of direct convolutions, all against f64, for layers of real networks. Prints the table
-// of docs/performance.md and asserts the bounds stated there.
+// Errors of our Winograd convolutions, of oneDNN's, and of direct convolutions, all against f64, for layers of real
+// networks. Prints the table of docs/performance.md and asserts the bounds stated there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -93,7 +93,8 @@ void print_row(const Layer& layer, const char* direction, const Errors& e) {
 TEST(WinogradError, StaysWithinTheDocumentedBounds) {
   constexpr double kLargest = 2e-5, kRms = 2e-6;
   std::printf(
-      "| layer | direction | direct, largest / rms | F(2x2) | F(4x4) | oneDNN's F(4x4) |\n| --- | --- | --- | --- | --- "
+      "| layer | direction | direct, largest / rms | F(2x2) | F(4x4) | oneDNN's F(4x4) |\n| --- | --- | --- | --- | "
+      "--- "
       "| --- |\n");
   for (const Layer layer : {Layer{32, 16}, {64, 32}, {128, 16}, {256, 14}, {512, 4}}) {
     const Conv2dOptions o{.padding_h = 1, .padding_w = 1};

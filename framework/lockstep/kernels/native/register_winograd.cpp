@@ -26,7 +26,7 @@ Layout blocked(const Type& t) { return Layout::channels_blocked(t.shape, kLanes)
 std::optional<KernelOffer> winograd_forward(const KernelRequest& r) {
   const auto& op = r.as<ConvolutionOp>();
   const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
-  const int tile = is_f32(r) ? winograd_tile(g, WinogradDirection::Forward, r.options.conv_math) : 0;
+  const int tile = is_f32(r) ? winograd_tile(g, r.options.conv_math) : 0;
   if (tile == 0) return std::nullopt;
   KernelOffer offer = named_offer(r, tile);
   offer.inputs[0] = blocked(r.inputs[0]);
@@ -57,7 +57,7 @@ std::optional<KernelOffer> winograd_forward(const KernelRequest& r) {
 std::optional<KernelOffer> winograd_backward_data(const KernelRequest& r) {
   const auto g =
       convolution_geometry(r.as<ConvolutionBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
-  const int tile = is_f32(r) ? winograd_tile(g, WinogradDirection::BackwardData, r.options.conv_math) : 0;
+  const int tile = is_f32(r) ? winograd_tile(g, r.options.conv_math) : 0;
   if (tile == 0) return std::nullopt;
   KernelOffer offer = named_offer(r, tile);
   offer.inputs[0] = blocked(r.inputs[0]);
@@ -76,7 +76,7 @@ std::optional<KernelOffer> winograd_backward_data(const KernelRequest& r) {
 std::optional<KernelOffer> winograd_backward_weights(const KernelRequest& r) {
   const auto& op = r.as<ConvolutionBackwardWeightsOp>();
   const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
-  const int tile = is_f32(r) ? winograd_tile(g, WinogradDirection::BackwardWeights, r.options.conv_math) : 0;
+  const int tile = is_f32(r) ? winograd_tile(g, r.options.conv_math) : 0;
   if (tile == 0) return std::nullopt;
   KernelOffer offer = named_offer(r, tile);
   offer.inputs[0] = blocked(r.inputs[0]);

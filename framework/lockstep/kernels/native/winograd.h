@@ -25,8 +25,7 @@ bool supports_winograd(const ConvolutionGeometry& g);
 
 // Winograd's tiles by the measurements in winograd_rule.cpp: 4, 2, or 0 where a direct convolution is faster or the
 // options refuse transforms that round so much.
-enum class WinogradDirection : std::uint8_t { Forward, BackwardData, BackwardWeights };
-int winograd_tile(const ConvolutionGeometry& g, WinogradDirection direction, KernelOptions::ConvMath math);
+int winograd_tile(const ConvolutionGeometry& g, KernelOptions::ConvMath math);
 
 // Weights of blocks [16 in][16 out].
 Layout winograd_weight_layout(const Shape& weight);
