@@ -30,6 +30,8 @@ namespace {
 //   64 -> 64, 8^2, 4 tiles           0.94 0.89 0.62 | 0.78
 //   256 -> 256, 8^2, 4 tiles         0.94 0.87 0.95 | 0.92
 //   512 -> 512, 7^2, 4 tiles         0.75 0.64 1.02 | 0.81
+//   64 -> 64, 3^2, 32 tiles          1.20 0.87 1.29 | 1.13   the images fill 56% of their tiles
+//   64 -> 64, 5^2, 128 tiles         0.90 0.77 0.95 | 0.88   39%
 constexpr std::int64_t kLeastChannels = 16, kLeastTiles = 16;
 
 }  // namespace
@@ -39,7 +41,8 @@ int winograd_tile(const ConvolutionGeometry& g, KernelOptions::ConvMath math) {
   if (std::min(g.in_channels, g.out_channels) < kLeastChannels) return 0;
   const std::int64_t tile = math == KernelOptions::ConvMath::Fast ? 4 : 2;
   const std::int64_t tiles = g.batch * ((g.out_h() + tile - 1) / tile) * ((g.out_w() + tile - 1) / tile);
-  return tiles >= kLeastTiles ? static_cast<int>(tile) : 0;
+  const bool filled = 2 * g.batch * g.out_h() * g.out_w() >= tiles * tile * tile;
+  return tiles >= kLeastTiles && filled ? static_cast<int>(tile) : 0;
 }
 
 }  // namespace lockstep::kernels::native

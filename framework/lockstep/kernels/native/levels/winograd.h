@@ -5,6 +5,9 @@
 #include "lockstep/kernels/native/levels/convolution.h"
 #include "lockstep/kernels/native/levels/winograd_points.h"
 
+// A tile stays in registers only where its indices are known at compile time.
+#define LOCKSTEP_INLINE_LAMBDA __attribute__((always_inline))
+
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
@@ -36,7 +39,7 @@ struct Winograd {
   LOCKSTEP_INLINE static void input_tile(const WinogradTiles& s, const float* image, std::int64_t top,
                                          std::int64_t left, float* v) {
     V tile[kPlanes][kPlanes];
-    const auto column = [&](int j, auto inside) {
+    const auto column = [&](int j, auto inside) LOCKSTEP_INLINE_LAMBDA {
       V x[kPlanes], y[kPlanes];
 #pragma GCC unroll 6
       for (int i = 0; i < kPlanes; ++i) {
@@ -51,6 +54,7 @@ struct Winograd {
 #pragma GCC unroll 6
       for (int j = 0; j < kPlanes; ++j) column(j, Number<1>{});
     } else {
+#pragma GCC unroll 6
       for (int j = 0; j < kPlanes; ++j) {
         if (left + j >= 0 && left + j < s.width) {
           column(j, Number<0>{});
@@ -71,7 +75,7 @@ struct Winograd {
 
   static void input(const WinogradTiles& s, const float* x, float* v) {
     for (int lane = 0; lane < kLanes; lane += kNative) {
-      for_tiles(s, [&](std::int64_t t, Place p) {
+      for_tiles(s, [&](std::int64_t t, Place p) LOCKSTEP_INLINE_LAMBDA {
         input_tile(s, x + p.sample * s.sample + lane, p.row - s.padding_h, p.column - s.padding_w,
                    v + t * kLanes + lane);
       });
@@ -96,11 +100,11 @@ struct Winograd {
   static void output(const WinogradTiles& s, const float* m, const WinogradTable::Output& o, float* y) {
     for (int lane = 0; lane < kLanes; lane += kNative) {
       const V bias = o.bias != nullptr ? load_native(o.bias + lane) : V{};
-      for_tiles(s, [&](std::int64_t t, Place p) {
+      for_tiles(s, [&](std::int64_t t, Place p) LOCKSTEP_INLINE_LAMBDA {
         const std::int64_t first = p.sample * s.sample + (p.row * s.width + p.column) * kLanes + lane;
         V tile[kSize][kSize];
         output_tile(s, m + t * kLanes + lane, tile);
-        const auto put = [&](int i, int j) {
+        const auto put = [&](int i, int j) LOCKSTEP_INLINE_LAMBDA {
           const std::int64_t at = first + (i * s.width + j) * kLanes;
           V value = tile[i][j] + bias;
           if (o.addend != nullptr) value += load_native(o.addend + at);
@@ -114,8 +118,12 @@ struct Winograd {
             for (int j = 0; j < kSize; ++j) put(i, j);
           }
         } else {
-          for (int i = 0; i < kSize && p.row + i < s.height; ++i) {
-            for (int j = 0; j < kSize && p.column + j < s.width; ++j) put(i, j);
+#pragma GCC unroll 4
+          for (int i = 0; i < kSize; ++i) {
+#pragma GCC unroll 4
+            for (int j = 0; j < kSize; ++j) {
+              if (p.row + i < s.height && p.column + j < s.width) put(i, j);
+            }
           }
         }
       });
@@ -124,10 +132,10 @@ struct Winograd {
 
   static void slopes(const WinogradTiles& s, const float* dy, float* z) {
     for (int lane = 0; lane < kLanes; lane += kNative) {
-      for_tiles(s, [&](std::int64_t t, Place p) {
+      for_tiles(s, [&](std::int64_t t, Place p) LOCKSTEP_INLINE_LAMBDA {
         const float* const first = dy + p.sample * s.sample + (p.row * s.width + p.column) * kLanes + lane;
         V tile[kPlanes][kSize];
-        const auto column = [&](int j, auto inside) {
+        const auto column = [&](int j, auto inside) LOCKSTEP_INLINE_LAMBDA {
           V y[kSize], transformed[kPlanes];
 #pragma GCC unroll 4
           for (int i = 0; i < kSize; ++i) {
@@ -142,6 +150,7 @@ struct Winograd {
 #pragma GCC unroll 4
           for (int j = 0; j < kSize; ++j) column(j, Number<1>{});
         } else {
+#pragma GCC unroll 4
           for (int j = 0; j < kSize; ++j) {
             if (p.column + j < s.width) {
               column(j, Number<0>{});
