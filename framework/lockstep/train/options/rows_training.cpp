@@ -61,7 +61,8 @@ OptionGroup training_rows(Options& o) {
           {.name = "conv-math",
            .value = option_value(o.trainer.compile.kernels.conv_math),
            .argument = "WHAT",
-           .text = "convolutions: fast (Winograd if it is faster, with larger rounding errors), accurate (Winograd on tiles "
+           .text = "convolutions: fast (Winograd if it is faster, with larger rounding errors), accurate (Winograd on "
+                   "tiles "
                    "of 2 x 2 alone, with errors near those of direct sums) or exact (direct sums)",
            .resume = Resume::SameWithShards,
            .reason = "kernels round otherwise"},
