@@ -38,11 +38,12 @@ struct BenchOptions {
 plan::CompileOptions compile_options(const BenchOptions& o) {
   const std::map<std::string, plan::Recompute> recompute{
       {"none", plan::Recompute::None}, {"norms", plan::Recompute::Norms}, {"blocks", plan::Recompute::Blocks}};
-  const auto math =
-      o.conv_math == "exact" ? kernels::KernelOptions::ConvMath::Exact : kernels::KernelOptions::ConvMath::Fast;
+  using ConvMath = kernels::KernelOptions::ConvMath;
+  const std::map<std::string, ConvMath> maths{
+      {"fast", ConvMath::Fast}, {"accurate", ConvMath::Accurate}, {"exact", ConvMath::Exact}};
   return {.bf16 = o.precision == "bf16",
           .recompute = recompute.at(o.recompute),
-          .kernels = {.conv_math = math, .prefer = o.kernels},
+          .kernels = {.conv_math = maths.at(o.conv_math), .prefer = o.kernels},
           .synchronisation = {.all_norms = o.sync_bn}};
 }
 
@@ -175,8 +176,8 @@ int main(int argc, char** argv) {
   app.add_option("--precision", o.precision, "f32, f64, or bf16 beside f32 parameters")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
-  app.add_option("--conv-math", o.conv_math, "fast, or exact: no Winograd")
-      ->check(CLI::IsMember({"fast", "exact"}))
+  app.add_option("--conv-math", o.conv_math, "fast, accurate: of Winograd only F(2x2), or exact: no Winograd")
+      ->check(CLI::IsMember({"fast", "accurate", "exact"}))
       ->capture_default_str();
   app.add_flag("--autotune", o.autotune, "measure which kernels are fastest, before the first step; kept nowhere");
   app.add_option("--recompute", o.recompute, "what backward computes again: none, norms or blocks")

@@ -1,5 +1,5 @@
-// Winograd's error beside that of direct convolutions, both against f64, for layers of real networks. Prints the table
-// of docs/performance.md and asserts the bounds stated there.
+// Errors of our Winograd convolutions, of oneDNN's, and of direct convolutions, all against f64, for layers of real
+// networks. Prints the table of docs/performance.md and asserts the bounds stated there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "lockstep/core/format.h"
 #include "lockstep/core/random.h"
 #include "lockstep/ops/convolution.h"
 #include "tests/kernels/sweep.h"
@@ -40,7 +41,7 @@ Tensor normal_values(const Shape& shape, double deviation, std::uint64_t key) {
 }
 
 struct Errors {
-  std::optional<Error> direct, winograd;
+  std::optional<Error> direct, onednn, tiles_of_2, tiles_of_4;
 };
 
 Errors measure(const Op& op, const std::vector<Tensor>& inputs) {
@@ -50,14 +51,25 @@ Errors measure(const Op& op, const std::vector<Tensor>& inputs) {
     r.outputs = op.infer("test", r.inputs);
     return r;
   };
-  const kernels::KernelRequest exact = request(DType::F64), single = request(DType::F32);
+  const kernels::KernelRequest exact = request(DType::F64);
+  kernels::KernelRequest single = request(DType::F32);
   const std::vector<Layout> plain(inputs.size());
   const Tensor want = std::move(run_offer(exact, kernels::kernel_registry().offer(exact, plain), inputs).outputs[0]);
   Errors errors;
-  for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(single, plain)) {
-    const bool winograd = offer.implementation.find("wino") != std::string::npos;
-    if (!winograd && offer.implementation.find("jit") == std::string::npos) continue;
-    (winograd ? errors.winograd : errors.direct) = error_of(run_offer(single, offer, inputs).outputs[0], want);
+  const auto named = [](const kernels::KernelOffer& offer, const char* name) {
+    return offer.implementation.find(name) != std::string::npos;
+  };
+  using ConvMath = kernels::KernelOptions::ConvMath;
+  for (const ConvMath math : {ConvMath::Fast, ConvMath::Accurate}) {
+    single.options.conv_math = math;
+    for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(single, plain)) {
+      std::optional<Error>* const error = named(offer, "winograd4")   ? &errors.tiles_of_4
+                                          : named(offer, "winograd2") ? &errors.tiles_of_2
+                                          : named(offer, "wino")      ? &errors.onednn
+                                          : named(offer, "jit")       ? &errors.direct
+                                                                      : nullptr;
+      if (error != nullptr && !*error) *error = error_of(run_offer(single, offer, inputs).outputs[0], want);
+    }
   }
   return errors;
 }
@@ -66,17 +78,24 @@ struct Layer {
   std::int64_t channels, side;
 };
 
+std::string text(const std::optional<Error>& e) {
+  return e ? formatted("{:.1e} / {:.1e}", e->largest, e->rms) : std::string("-");
+}
+
 void print_row(const Layer& layer, const char* direction, const Errors& e) {
-  std::printf("| %lld -> %lld, %lld x %lld | %s | %.1e / %.1e | %.1e / %.1e |\n",
-              static_cast<long long>(layer.channels), static_cast<long long>(layer.channels),
-              static_cast<long long>(layer.side), static_cast<long long>(layer.side), direction, e.direct->largest,
-              e.direct->rms, e.winograd->largest, e.winograd->rms);
+  std::printf("| %lld -> %lld, %lld x %lld | %s | %s | %s | %s | %s |\n", static_cast<long long>(layer.channels),
+              static_cast<long long>(layer.channels), static_cast<long long>(layer.side),
+              static_cast<long long>(layer.side), direction, text(e.direct).c_str(), text(e.tiles_of_2).c_str(),
+              text(e.tiles_of_4).c_str(), text(e.onednn).c_str());
 }
 
 // A batch of 8 with normal inputs, gradients of deviation 1, and weights as He et al. (2015) start them.
 TEST(WinogradError, StaysWithinTheDocumentedBounds) {
   constexpr double kLargest = 2e-5, kRms = 2e-6;
-  std::printf("| layer | direction | direct, largest / rms | Winograd, largest / rms |\n| --- | --- | --- | --- |\n");
+  std::printf(
+      "| layer | direction | direct, largest / rms | F(2x2) | F(4x4) | oneDNN's F(4x4) |\n| --- | --- | --- | --- | "
+      "--- "
+      "| --- |\n");
   for (const Layer layer : {Layer{32, 16}, {64, 32}, {128, 16}, {256, 14}, {512, 4}}) {
     const Conv2dOptions o{.padding_h = 1, .padding_w = 1};
     const Shape x{8, layer.channels, layer.side, layer.side}, w{layer.channels, layer.channels, 3, 3};
@@ -88,11 +107,13 @@ TEST(WinogradError, StaysWithinTheDocumentedBounds) {
         {"backward weights",
          measure(ConvolutionBackwardWeightsOp(o, w, false), list(image.clone(), gradient.clone()))}};
     for (const auto& [direction, errors] : directions) {
-      if (!errors.winograd || !errors.direct) GTEST_SKIP() << "no Winograd kernels on this processor or in this build";
+      if (!errors.direct && !errors.tiles_of_4) GTEST_SKIP() << "no f32 kernels of either kind on this processor";
       print_row(layer, direction, errors);
-      EXPECT_LT(errors.winograd->largest, kLargest) << layer.channels << ' ' << direction;
-      EXPECT_LT(errors.winograd->rms, kRms) << layer.channels << ' ' << direction;
-      EXPECT_LT(errors.direct->largest, kLargest) << layer.channels << ' ' << direction;
+      for (const auto* e : {&errors.direct, &errors.tiles_of_2, &errors.tiles_of_4, &errors.onednn}) {
+        if (!*e) continue;
+        EXPECT_LT((*e)->largest, kLargest) << layer.channels << ' ' << direction;
+        EXPECT_LT((*e)->rms, kRms) << layer.channels << ' ' << direction;
+      }
     }
   }
 }

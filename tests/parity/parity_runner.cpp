@@ -161,8 +161,12 @@ data::Batch part_of_batch(const Tensors& all, std::int64_t samples, std::int64_t
 }
 
 kernels::KernelOptions::ConvMath conv_math(const json& request) {
-  return request.value("conv_math", "fast") == "exact" ? kernels::KernelOptions::ConvMath::Exact
-                                                       : kernels::KernelOptions::ConvMath::Fast;
+  using ConvMath = kernels::KernelOptions::ConvMath;
+  const std::string math = request.value("conv_math", "fast");
+  for (const ConvMath named : {ConvMath::Accurate, ConvMath::Exact}) {
+    if (math == kernels::name_of(named)) return named;
+  }
+  return ConvMath::Fast;
 }
 
 class Run {

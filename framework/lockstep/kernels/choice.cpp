@@ -63,7 +63,8 @@ std::string choice_key(const KernelRequest& request) {
   for (const Type& type : request.inputs) key.append(" ").append(type.str());
   key.append(" ->");
   for (const Type& type : request.outputs) key.append(" ").append(type.str());
-  if (request.options.conv_math == KernelOptions::ConvMath::Exact) key.append(" exact");
+  if (request.options.conv_math != KernelOptions::ConvMath::Fast)
+    key.append(" ").append(name_of(request.options.conv_math));
   if (request.wants_portable()) key.append(" portable");
   if (!request.options.prefer.empty()) key.append(" prefer ").append(request.options.prefer);
   return key;

@@ -13,8 +13,9 @@ struct KernelOffer;
 struct KernelRequest;
 
 struct KernelOptions {
-  // Exact: no algorithm that rounds more than a direct sum does (Winograd's transforms).
-  enum class ConvMath : std::uint8_t { Fast, Exact };
+  // Fast: any algorithm. Accurate: of Winograd's transforms only F(2x2, 3x3), whose error is near that of a direct sum.
+  // Exact: no algorithm that rounds more than a direct sum does.
+  enum class ConvMath : std::uint8_t { Fast, Accurate, Exact };
   ConvMath conv_math = ConvMath::Fast;
   // Portable: only kernels whose offers promise the same bits on every processor, with every compiler and any number of
   // threads (KernelOffer::portable).
@@ -25,6 +26,19 @@ struct KernelOptions {
   std::string_view prefer = {};
   bool operator==(const KernelOptions&) const = default;
 };
+
+// "fast", "accurate" or "exact".
+constexpr std::string_view name_of(KernelOptions::ConvMath math) {
+  switch (math) {
+    case KernelOptions::ConvMath::Fast:
+      return "fast";
+    case KernelOptions::ConvMath::Accurate:
+      return "accurate";
+    case KernelOptions::ConvMath::Exact:
+      break;
+  }
+  return "exact";
+}
 
 // Returns the index of the chosen offer; called where there are at least two offers.
 using KernelChooser = std::function<std::size_t(const KernelRequest&, std::span<const KernelOffer>)>;

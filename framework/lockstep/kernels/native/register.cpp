@@ -5,6 +5,7 @@
 #include "lockstep/kernels/native/convolution.h"
 #include "lockstep/kernels/native/elementwise.h"
 #include "lockstep/kernels/native/pool.h"
+#include "lockstep/kernels/native/register_winograd.h"
 #include "lockstep/kernels/native/rows.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/convolution.h"
@@ -44,6 +45,7 @@ std::optional<KernelOffer> max_pool_gradient(const KernelRequest& r, std::span<c
 }
 
 std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const Layout>) {
+  if (auto offer = winograd_forward(r)) return offer;
   const auto& op = r.as<ConvolutionOp>();
   const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
   if (r.dtype() != DType::F32 || op.epilogue().residual || !direct_forward_wins(g, r.wants_portable()))
@@ -65,6 +67,7 @@ std::optional<KernelOffer> convolution(const KernelRequest& r, std::span<const L
 }
 
 std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<const Layout>) {
+  if (auto offer = winograd_backward_data(r)) return offer;
   const auto g =
       convolution_geometry(r.as<ConvolutionBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
   if (r.dtype() != DType::F32 || !direct_backward_data_wins(g, r.wants_portable())) return std::nullopt;
@@ -80,6 +83,7 @@ std::optional<KernelOffer> convolution_data(const KernelRequest& r, std::span<co
 }
 
 std::optional<KernelOffer> convolution_weights(const KernelRequest& r, std::span<const Layout>) {
+  if (auto offer = winograd_backward_weights(r)) return offer;
   const auto& op = r.as<ConvolutionBackwardWeightsOp>();
   const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
   if (r.has_bf16() || r.dtype() != DType::F32 || !direct_backward_weights_wins(g, r.wants_portable()))
@@ -111,13 +115,14 @@ std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const L
   return offer;
 }
 
-// Adds the level of instructions to the names of offers. Bits are the same at every level, except in bf16, whose
+// Puts the level of instructions before the names of offers. Bits are the same at every level, except in bf16, whose
 // products of pairs follow the processor.
 KernelFactory portable_by_level(KernelFactory factory) {
   return [factory = std::move(factory)](const KernelRequest& request, std::span<const Layout> offered) {
     std::vector<KernelOffer> offers = factory(request, offered);
     for (KernelOffer& offer : offers) {
-      offer.implementation = fmt::format("native:{}", native_level());
+      const std::string own = offer.implementation.empty() ? "" : ":" + offer.implementation;
+      offer.implementation = fmt::format("native:{}{}", native_level(), own);
       offer.portable = !request.has_bf16();
     }
     return offers;

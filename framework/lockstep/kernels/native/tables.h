@@ -7,8 +7,10 @@
 
 #include <cstdint>
 
+#include "lockstep/kernels/native/blocked_tables.h"
 #include "lockstep/kernels/native/matrix_tables.h"
 #include "lockstep/kernels/native/pair_tables.h"
+#include "lockstep/kernels/native/winograd_tables.h"
 #include "lockstep/ops/pointwise/code.h"
 
 namespace lockstep::kernels::native {
@@ -385,6 +387,8 @@ struct NativeKernels {
   native::RowNormTable<float> row_norm_f32;
   native::RowNormTable<native::Bf16> row_norm_bf16;
   native::ConvolutionTable convolution;
+  native::BlockedTable blocked;
+  native::WinogradTable winograd2, winograd4;  // by the size of tiles
   native::MaxPoolTable<float> max_pool_f32;
   native::MaxPoolTable<native::Bf16> max_pool_bf16;
   native::PeakTable peak;

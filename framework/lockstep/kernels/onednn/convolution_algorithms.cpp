@@ -42,7 +42,7 @@ bool winograd_wins(const ConvolutionShape& s, Direction direction) {
 std::vector<dnnl::algorithm> algorithms(const ConvolutionShape& shape, Direction direction, DType dtype,
                                         KernelOptions::ConvMath math) {
   constexpr auto kDirect = dnnl::algorithm::convolution_direct, kWinograd = dnnl::algorithm::convolution_winograd;
-  if (math == KernelOptions::ConvMath::Exact || !winograd_applies(shape, dtype)) return {kDirect};
+  if (math != KernelOptions::ConvMath::Fast || !winograd_applies(shape, dtype)) return {kDirect};
   if (winograd_wins(shape, direction)) return {kWinograd, kDirect};
   return {kDirect, kWinograd};
 }

@@ -56,7 +56,8 @@ struct Choices<Precision> {
 template <>
 struct Choices<kernels::KernelOptions::ConvMath> {
   using ConvMath = kernels::KernelOptions::ConvMath;
-  static constexpr std::array kAll{NamedValue{ConvMath::Fast, "fast"}, NamedValue{ConvMath::Exact, "exact"}};
+  static constexpr std::array kAll{NamedValue{ConvMath::Fast, "fast"}, NamedValue{ConvMath::Accurate, "accurate"},
+                                   NamedValue{ConvMath::Exact, "exact"}};
 };
 
 template <>

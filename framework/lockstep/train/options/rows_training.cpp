@@ -53,12 +53,12 @@ OptionGroup training_rows(Options& o) {
            .reason = "kernels round otherwise"},
           {.name = "conv-math",
            .value = option_value(o.trainer.compile.kernels.conv_math),
-           .text = "convolutions: fast (Winograd if it is faster, with larger rounding errors) or exact (direct sums)",
+           .text = "convolutions: fast (Winograd if it is faster, with larger rounding errors), accurate (Winograd on "
+                   "tiles of 2 x 2 alone, with errors near those of direct sums) or exact (direct sums)",
            .resume = Resume::SameWithShards,
            .reason = "kernels round otherwise"},
           {.name = "bits",
            .value = option_value(o.trainer.compile.kernels.bits),
-           .argument = "WHAT",
            .text =
                "fast: the fastest kernels; or portable: the same bits on every processor, with every compiler and MPI "
                "library, and any number of threads (with --shards also of ranks). Slower, f32 or f64"},

@@ -264,7 +264,7 @@ parallel::Domains PreparedModel::domains(const nn::Module& module) {
 
 std::string PreparedModel::kernels() const {
   const plan::CompileOptions& compile = model_.options();
-  const char* const math = compile.kernels.conv_math == kernels::KernelOptions::ConvMath::Exact ? "exact" : "fast";
+  const std::string_view math = kernels::name_of(compile.kernels.conv_math);
   if (options_.is_portable()) return fmt::format("portable {} {}", name_of(options_.precision), math);
   return fmt::format(
       "{} {} {} {} choices {:016x}", kernels::native_level(), kernels::onednn_version(),

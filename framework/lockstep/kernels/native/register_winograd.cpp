@@ -1,0 +1,99 @@
+// Offers of Winograd's convolutions, where winograd_rule.cpp expects them to be the fastest.
+#include "lockstep/kernels/native/register_winograd.h"
+
+#include "lockstep/kernels/common/offers.h"
+#include "lockstep/kernels/native/winograd.h"
+#include "lockstep/ops/convolution.h"
+
+namespace lockstep::kernels::native {
+namespace {
+
+bool is_f32(const KernelRequest& r) {
+  const auto f32 = [](const Type& t) { return t.dtype == DType::F32; };
+  return std::ranges::all_of(r.inputs, f32) && std::ranges::all_of(r.outputs, f32);
+}
+
+KernelOffer named_offer(const KernelRequest& r, int tile) {
+  KernelOffer offer = plain_offer(r);
+  offer.implementation = tile == 4 ? "winograd4" : "winograd2";
+  return offer;
+}
+
+Layout blocked(const Type& t) { return Layout::channels_blocked(t.shape, kLanes); }
+
+}  // namespace
+
+std::optional<KernelOffer> winograd_forward(const KernelRequest& r) {
+  const auto& op = r.as<ConvolutionOp>();
+  const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
+  const int tile = is_f32(r) ? winograd_tile(g, r.options) : 0;
+  if (tile == 0) return std::nullopt;
+  KernelOffer offer = named_offer(r, tile);
+  offer.inputs[0] = blocked(r.inputs[0]);
+  offer.inputs[1] = winograd_weight_layout(r.inputs[1].shape);
+  offer.outputs[0] = blocked(r.outputs[0]);
+  const std::size_t last = r.inputs.size() - 1;
+  const Epilogue epilogue = op.epilogue();
+  if (epilogue.residual) {
+    offer.in_place_input = static_cast<int>(last);
+    offer.inputs[last] = offer.outputs[0];
+  }
+  offer.build = [g, tile, last, epilogue, bias = op.has_bias(r.inputs.size())] {
+    auto kernel = std::make_shared<const WinogradConvolution>(g, WinogradConvolution::Direction::Forward, tile);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0),
+                   .w = a.in<float>(1),
+                   .bias = bias ? a.in<float>(2) : nullptr,
+                   .addend = epilogue.residual ? a.in<float>(last) : nullptr,
+                   .relu = epilogue.relu,
+                   .y = a.out<float>(0),
+                   .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> winograd_backward_data(const KernelRequest& r) {
+  const auto g =
+      convolution_geometry(r.as<ConvolutionBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape);
+  const int tile = is_f32(r) ? winograd_tile(g, r.options) : 0;
+  if (tile == 0) return std::nullopt;
+  KernelOffer offer = named_offer(r, tile);
+  offer.inputs[0] = blocked(r.inputs[0]);
+  offer.inputs[1] = winograd_weight_layout(r.inputs[1].shape);
+  offer.outputs[0] = blocked(r.outputs[0]);
+  offer.build = [g, tile] {
+    auto kernel = std::make_shared<const WinogradConvolution>(g, WinogradConvolution::Direction::BackwardData, tile);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0), .w = a.in<float>(1), .y = a.out<float>(0), .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
+std::optional<KernelOffer> winograd_backward_weights(const KernelRequest& r) {
+  const auto& op = r.as<ConvolutionBackwardWeightsOp>();
+  const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
+  const int tile = is_f32(r) ? winograd_tile(g, r.options) : 0;
+  if (tile == 0) return std::nullopt;
+  KernelOffer offer = named_offer(r, tile);
+  offer.inputs[0] = blocked(r.inputs[0]);
+  offer.inputs[1] = blocked(r.inputs[1]);
+  offer.outputs[0] = winograd_weight_layout(r.outputs[0].shape);
+  offer.build = [g, tile, bias = r.outputs.size() > 1] {
+    auto kernel = std::make_shared<const WinogradGradient>(g, tile);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0),
+                   .dy = a.in<float>(1),
+                   .dw = a.out<float>(0),
+                   .dbias = bias ? a.out<float>(1) : nullptr,
+                   .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
+}  // namespace lockstep::kernels::native

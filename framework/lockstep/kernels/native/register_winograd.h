@@ -1,0 +1,14 @@
+// Offers of Winograd's convolutions for the ops of ops/convolution.h; none where the rule prefers other kernels.
+#pragma once
+
+#include <optional>
+
+#include "lockstep/kernels/kernel.h"
+
+namespace lockstep::kernels::native {
+
+std::optional<KernelOffer> winograd_forward(const KernelRequest& r);
+std::optional<KernelOffer> winograd_backward_data(const KernelRequest& r);
+std::optional<KernelOffer> winograd_backward_weights(const KernelRequest& r);
+
+}  // namespace lockstep::kernels::native

@@ -1,0 +1,122 @@
+// Winograd's convolutions F(4x4, 3x3) and F(2x2, 3x3) in f32: 3x3 kernels with stride and dilation 1, one group,
+// padding 0 to 2 and images of any size, forward and both gradients. x and y are in blocks of 16 channels (nChw16c),
+// weights and their gradient in blocks [16 in][16 out] (OIhw16i16o), for all three directions; the channels that fill a
+// block up are 0 in inputs, and are written as 0. Tiles go through transform, products and transform back in groups
+// that stay in the second-level cache. Each sum runs in an order that the geometry fixes: over chunks of kWinogradChunk
+// channels, and in weight gradients over parts of the tiles. Threads, levels and block sizes change no bit. Immutable
+// after construction; running works on OpenMP threads, and neither allocates nor throws. The workspace is for as many
+// threads as OpenMP has at construction; running on more or fewer is correct.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lockstep/graph/layout.h"
+#include "lockstep/kernels/common/geometry.h"
+#include "lockstep/kernels/native/native_kernels.h"
+#include "lockstep/kernels/options.h"
+
+namespace lockstep::kernels::native {
+
+inline constexpr std::int64_t kWinogradChunk = 64;  // channels of an inner sum
+
+bool supports_winograd(const ConvolutionGeometry& g);
+
+// Winograd's tiles by the measurements in winograd_rule.cpp: 4, 2, or 0 where a direct convolution is faster or the
+// options refuse transforms that round so much.
+int winograd_tile(const ConvolutionGeometry& g, const KernelOptions& options);
+
+// Weights of blocks [16 in][16 out].
+Layout winograd_weight_layout(const Shape& weight);
+
+// Sizes in blocks of 16 channels and in tiles, as for a convolution that takes `in` to `out`.
+struct WinogradShape {
+  WinogradShape(const ConvolutionGeometry& g, int tile, const NativeKernels& kernels);
+
+  ConvolutionGeometry g;
+  const WinogradTable* table;
+  std::int64_t size, planes;  // of a tile: outputs along an axis; transformed numbers
+  std::int64_t in_blocks, out_blocks, rows, columns, tiles;
+
+  std::int64_t in_plane() const { return g.in_h * g.in_w * kLanes; }  // elements of a block of a sample
+  std::int64_t out_plane() const { return g.out_h() * g.out_w() * kLanes; }
+  WinogradTiles in_tiles(std::int64_t begin, std::int64_t count, std::int64_t plane) const;
+  WinogradTiles out_tiles(std::int64_t begin, std::int64_t count, std::int64_t plane) const;
+};
+
+// y = [relu](x * w + bias + addend); or dx of the same geometry, with dy in place of x.
+class WinogradConvolution {
+ public:
+  enum class Direction : std::uint8_t { Forward, BackwardData };
+  // tile: 2 or 4. Throws Error for a geometry that supports_winograd refuses.
+  WinogradConvolution(const ConvolutionGeometry& g, Direction direction, int tile,
+                      const NativeKernels& kernels = native_kernels());
+  std::size_t workspace_bytes() const;
+
+  struct Arrays {
+    const float *x = nullptr, *w = nullptr;
+    const float* bias = nullptr;    // [out channels], or null
+    const float* addend = nullptr;  // like y, and may be y; or null
+    bool relu = false;
+    float* y = nullptr;
+    float* workspace = nullptr;  // aligned to 64 bytes
+  };
+  void run(const Arrays& a) const;
+
+ private:
+  struct Scratch;
+  struct Chunk;
+  Scratch scratch(float* workspace, std::int64_t worker) const;
+  void transform_weights(const float* w, std::int64_t out, std::int64_t in, float* u, std::int64_t plane) const;
+  void transform_output(const Arrays& a, const Chunk& c, const float* m) const;
+  void multiply(const Chunk& c, const float* v, float* m) const;
+  void run_stored(const Arrays& a) const;
+  void run_block(const Arrays& a, std::int64_t block, const Scratch& s) const;
+  void run_streamed(const Arrays& a) const;
+  void run_chunk(const Arrays& a, const Chunk& tiles, std::int64_t chunk, const Scratch& s) const;
+  std::int64_t bias_elements() const { return shape_.out_blocks * kLanes; }
+
+  const NativeKernels& kernels_;
+  WinogradShape shape_;
+  bool turned_, stored_;                      // weights: for the gradient by x; transformed once, before the tiles
+  std::int64_t tiles_, chunk_;                // of a group; blocks of outputs of a chunk
+  std::int64_t u_plane_, v_plane_, m_plane_;  // elements
+  std::int64_t workers_;
+  std::vector<BlockedTable::Term> terms_;
+};
+
+// dw and, unless null, dbias; both zero for an empty batch.
+class WinogradGradient {
+ public:
+  explicit WinogradGradient(const ConvolutionGeometry& g, int tile, const NativeKernels& kernels = native_kernels());
+  std::size_t workspace_bytes() const;
+
+  struct Arrays {
+    const float *x = nullptr, *dy = nullptr;
+    float *dw = nullptr, *dbias = nullptr;
+    float* workspace = nullptr;  // aligned to 64 bytes
+  };
+  void run(const Arrays& a) const;
+
+ private:
+  struct Scratch;
+  Scratch scratch(float* workspace, std::int64_t worker) const;
+  std::int64_t dw_elements() const;
+  void run_by_parts(const Arrays& a) const;
+  void run_part(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s) const;
+  void run_by_chunks(const Arrays& a) const;
+  void run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s) const;
+  void sum_bias(const Arrays& a) const;
+
+  const NativeKernels& kernels_;
+  WinogradShape shape_;
+  std::int64_t parts_;                        // of the tiles, with sums of their own
+  bool by_parts_;                             // parts run side by side; else one after the other, by chunks of weights
+  std::int64_t tiles_;                        // of a group that is transformed at once
+  std::int64_t out_chunk_, in_chunk_;         // blocks of weights whose sums stay in a cache
+  std::int64_t v_plane_, z_plane_, u_plane_;  // elements
+  std::int64_t workers_;
+};
+
+}  // namespace lockstep::kernels::native

@@ -1,0 +1,54 @@
+// What forward and gradients of Winograd's convolutions share: sizes of groups of tiles, padded planes, the division
+// among threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "lockstep/core/parallel_for.h"
+#include "lockstep/core/partition.h"
+#include "lockstep/kernels/native/memory_ahead.h"
+#include "lockstep/kernels/native/tables.h"
+
+namespace lockstep::kernels::native {
+
+inline std::int64_t round_to_block(std::int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
+
+// An odd number of cache lines, so that the same place of all planes does not fall into one set of a cache.
+inline std::int64_t padded_plane(std::int64_t elements) { return (elements / kLanes | 1) * kLanes; }
+
+// The size of groups of n items, of at most `most`: all alike, and where there are several as many for each worker.
+inline std::int64_t even_groups(std::int64_t n, std::int64_t most, std::int64_t workers) {
+  if (n == 0) return 1;
+  std::int64_t groups = (n + most - 1) / most;
+  if (groups > 1 || n > most / 2) groups = (groups + workers - 1) / workers * workers;
+  return (n + groups - 1) / groups;
+}
+
+// Calls body(worker, item) for all items; a worker has a contiguous range of them, and `workers` share them evenly.
+template <class Body>
+void for_workers(std::int64_t workers, std::int64_t items, std::int64_t work, const Body& body) {
+  parallel_for(workers, std::max<std::int64_t>(1, items / workers) * work, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t worker = first; worker < last; ++worker) {
+      const Range range = part_of(items, workers, worker);
+      for (std::int64_t i = range.begin; i < range.end; ++i) body(worker, i);
+    }
+  });
+}
+
+// The rows of an image's blocks that tiles read or write; `overlap` rows more than their own.
+inline MemoryRegion rows_of(const WinogradTiles& t, std::int64_t size, std::int64_t overlap, std::int64_t blocks,
+                            const float* x) {
+  const std::int64_t first = t.begin / t.columns, last = (t.begin + t.count - 1) / t.columns;  // rows of tiles
+  const std::int64_t sample = first / t.rows, samples = last / t.rows - sample + 1;
+  return {.base = x + sample * t.sample,
+          .outer = samples,
+          .outer_stride = t.sample,
+          .inner = blocks,
+          .inner_stride = t.height * t.width * kLanes,
+          .skip = std::min(t.height, first % t.rows * size) * t.width,
+          .end = t.height * t.width,
+          .last_end = std::min(t.height, (last % t.rows + 1) * size + overlap) * t.width};
+}
+
+}  // namespace lockstep::kernels::native

@@ -1,0 +1,218 @@
+#include <omp.h>
+
+#include <algorithm>
+
+#include "lockstep/core/parallel_for.h"
+#include "lockstep/core/partition.h"
+#include "lockstep/kernels/native/memory_ahead.h"
+#include "lockstep/kernels/native/winograd.h"
+#include "lockstep/kernels/native/winograd_blocks.h"
+
+namespace lockstep::kernels::native {
+namespace {
+
+constexpr std::int64_t kBlock = kLanes * kLanes;
+// Tiles of a part, whose products are one sum: few enough for its rounding, so many that adding the parts takes no
+// time. From kWideWeights weights of a tap on they are fewer, as a whole part is held in transformed form.
+constexpr std::int64_t kPartTiles = 256, kWidePartTiles = 128, kWideWeights = 256 * 256;
+// Up to this many weights of a tap parts run side by side, and the transformed sums of a chunk of outputs stay in the
+// second-level cache; else a part's tiles are transformed once, for all chunks of weights.
+constexpr std::int64_t kWeightsByParts = 128 * 128, kSumBytes = 5 << 18;
+constexpr std::int64_t kGroupBytes = 3 << 18, kMostGroupTiles = 64;
+
+}  // namespace
+
+struct WinogradGradient::Scratch {
+  float *v, *z, *u, *partial;
+};
+
+WinogradGradient::WinogradGradient(const ConvolutionGeometry& g, int tile, const NativeKernels& kernels)
+    : kernels_(kernels), shape_(g, tile, kernels), workers_(omp_get_max_threads()) {
+  const auto& s = shape_;
+  const std::int64_t weights = s.in_blocks * s.out_blocks * kBlock;
+  parts_ = std::max<std::int64_t>(1, s.tiles / (weights >= kWideWeights ? kWidePartTiles : kPartTiles));
+  by_parts_ = weights <= kWeightsByParts;
+  const std::int64_t part_tiles = (s.tiles + parts_ - 1) / parts_;
+  if (by_parts_) {
+    const std::int64_t most = kSumBytes / (s.planes * s.in_blocks * kBlock * 4) / 2 * 2;
+    out_chunk_ = std::min(s.out_blocks, std::max<std::int64_t>(2, most));
+    in_chunk_ = s.in_blocks;
+    const std::int64_t tile_bytes = s.planes * (in_chunk_ + out_chunk_) * kLanes * 4;
+    tiles_ = even_groups(part_tiles, std::clamp<std::int64_t>(kGroupBytes / tile_bytes, 16, kMostGroupTiles), 1);
+    v_plane_ = padded_plane(in_chunk_ * tiles_ * kLanes);
+    z_plane_ = padded_plane(out_chunk_ * tiles_ * kLanes);
+  } else {
+    out_chunk_ = std::min<std::int64_t>(2, s.out_blocks);
+    in_chunk_ = std::min<std::int64_t>(4, s.in_blocks);
+    tiles_ = std::max<std::int64_t>(1, part_tiles);
+    v_plane_ = padded_plane(s.in_blocks * tiles_ * kLanes);
+    z_plane_ = padded_plane(s.out_blocks * tiles_ * kLanes);
+  }
+  u_plane_ = padded_plane(out_chunk_ * in_chunk_ * kBlock);
+}
+
+std::int64_t WinogradGradient::dw_elements() const { return shape_.in_blocks * shape_.out_blocks * 9 * kBlock; }
+
+std::size_t WinogradGradient::workspace_bytes() const {
+  const std::int64_t tiles = shape_.planes * (v_plane_ + z_plane_), sums = shape_.planes * u_plane_;
+  const std::int64_t elements =
+      by_parts_ ? (parts_ - 1) * dw_elements() + workers_ * (tiles + sums) : tiles + workers_ * sums;
+  return static_cast<std::size_t>(elements) * sizeof(float);
+}
+
+WinogradGradient::Scratch WinogradGradient::scratch(float* workspace, std::int64_t worker) const {
+  const std::int64_t v = shape_.planes * v_plane_, z = shape_.planes * z_plane_, u = shape_.planes * u_plane_;
+  if (!by_parts_) return {workspace, workspace + v, workspace + v + z + worker * u, nullptr};
+  float* const mine = workspace + (parts_ - 1) * dw_elements() + worker * (v + z + u);
+  return {mine, mine + v, mine + v + z, workspace};
+}
+
+void WinogradGradient::run(const Arrays& a) const {
+  if (shape_.tiles == 0) {
+    std::fill_n(a.dw, dw_elements(), 0.0F);
+  } else {
+    by_parts_ ? run_by_parts(a) : run_by_chunks(a);
+  }
+  if (a.dbias != nullptr) sum_bias(a);
+}
+
+void WinogradGradient::run_by_parts(const Arrays& a) const {
+  const auto& s = shape_;
+  const std::int64_t chunks = (s.out_blocks + out_chunk_ - 1) / out_chunk_;
+  for_workers(workers_, parts_ * chunks, s.tiles / parts_ * s.planes * in_chunk_ * out_chunk_ * kBlock,
+              [&](std::int64_t worker, std::int64_t item) {
+                run_part(a, item / chunks, item % chunks, scratch(a.workspace, worker));
+              });
+  if (parts_ == 1) return;
+  parallel_for(s.in_blocks * s.out_blocks, parts_ * 9 * kBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = 1; part < parts_; ++part) {
+      const float* const partial = a.workspace + (part - 1) * dw_elements();
+      for (std::int64_t i = begin * 9 * kBlock; i < end * 9 * kBlock; ++i) a.dw[i] += partial[i];
+    }
+  });
+}
+
+// The sums of one part for one chunk of outputs, group of tiles by group of tiles.
+void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch) const {
+  const auto& s = shape_;
+  const Range range = part_of(s.tiles, parts_, part);
+  const std::int64_t out = chunk * out_chunk_, outs = std::min(out_chunk_, s.out_blocks - out);
+  const float* const dy = a.dy + out * s.out_plane();
+  const BlockedTable::Term term{0, 0};
+  for (std::int64_t begin = range.begin; begin < range.end; begin += tiles_) {
+    const std::int64_t count = std::min(tiles_, range.end - begin), next = begin + count;
+    const WinogradTiles in = s.in_tiles(begin, count, v_plane_), slopes = s.out_tiles(begin, count, z_plane_);
+    for (std::int64_t b = 0; b < s.in_blocks; ++b)
+      s.table->input(in, a.x + b * s.in_plane(), scratch.v + b * tiles_ * kLanes);
+    for (std::int64_t b = 0; b < outs; ++b)
+      s.table->slopes(slopes, dy + b * s.out_plane(), scratch.z + b * tiles_ * kLanes);
+    const std::int64_t following = std::min(tiles_, range.end - next);
+    MemoryAhead read;
+    if (following > 0)
+      read = {rows_of(s.in_tiles(next, following, 0), s.size, 2, s.in_blocks, a.x),
+              rows_of(s.out_tiles(next, following, 0), s.size, 0, outs, dy), s.planes * ((outs + 1) / 2) * s.in_blocks};
+    for (std::int64_t plane = 0; plane < s.planes; ++plane) {
+      for (std::int64_t o = 0; o < outs; o += 2) {
+        for (std::int64_t b = 0; b < s.in_blocks; ++b) {
+          kernels_.blocked.outer({.positions = count,
+                                  .vectors = std::min<std::int64_t>(2, outs - o),
+                                  .inputs = kLanes,
+                                  .terms = &term,
+                                  .count = 1,
+                                  .x = scratch.v + plane * v_plane_ + b * tiles_ * kLanes,
+                                  .x_step = kLanes,
+                                  .dy = scratch.z + plane * z_plane_ + o * tiles_ * kLanes,
+                                  .dy_vector = tiles_ * kLanes,
+                                  .dw = scratch.u + plane * u_plane_ + (o * s.in_blocks + b) * kBlock,
+                                  .dw_vector = s.in_blocks * kBlock,
+                                  .add = begin > range.begin,
+                                  .read = read.next()});
+        }
+      }
+    }
+  }
+  float* const dw = (part == 0 ? a.dw : scratch.partial + (part - 1) * dw_elements()) + out * s.in_blocks * 9 * kBlock;
+  for (std::int64_t i = 0; i < outs * s.in_blocks; ++i)
+    s.table->gradient(scratch.u + i * kBlock, u_plane_, false, dw + i * 9 * kBlock);
+}
+
+void WinogradGradient::run_by_chunks(const Arrays& a) const {
+  const auto& s = shape_;
+  const Scratch common = scratch(a.workspace, 0);
+  const std::int64_t outs = (s.out_blocks + out_chunk_ - 1) / out_chunk_,
+                     ins = (s.in_blocks + in_chunk_ - 1) / in_chunk_;
+  for (std::int64_t part = 0; part < parts_; ++part) {
+    const Range range = part_of(s.tiles, parts_, part);
+    const WinogradTiles in = s.in_tiles(range.begin, range.size(), v_plane_);
+    const WinogradTiles slopes = s.out_tiles(range.begin, range.size(), z_plane_);
+    parallel_for(s.in_blocks + s.out_blocks, range.size() * s.planes * kLanes,
+                 [&](std::int64_t first, std::int64_t last) {
+                   for (std::int64_t b = first; b < last; ++b) {
+                     const std::int64_t o = b - s.in_blocks;
+                     if (o < 0) {
+                       s.table->input(in, a.x + b * s.in_plane(), common.v + b * tiles_ * kLanes);
+                     } else {
+                       s.table->slopes(slopes, a.dy + o * s.out_plane(), common.z + o * tiles_ * kLanes);
+                     }
+                   }
+                 });
+    for_workers(
+        workers_, outs * ins, range.size() * s.planes * in_chunk_ * out_chunk_ * kBlock,
+        [&](std::int64_t worker, std::int64_t chunk) { run_chunk(a, part, chunk, scratch(a.workspace, worker)); });
+  }
+}
+
+// The sums of one part for a chunk of weights, which are transformed back at once.
+void WinogradGradient::run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch) const {
+  const auto& s = shape_;
+  const std::int64_t columns = (s.in_blocks + in_chunk_ - 1) / in_chunk_;
+  const std::int64_t out = chunk / columns * out_chunk_, in = chunk % columns * in_chunk_;
+  const std::int64_t outs = std::min(out_chunk_, s.out_blocks - out), ins = std::min(in_chunk_, s.in_blocks - in);
+  float* const dw = a.dw + (out * s.in_blocks + in) * 9 * kBlock;
+  const std::int64_t lines = ins * 9 * kLanes;
+  MemoryAhead write({.base = dw,
+                     .outer = outs,
+                     .outer_stride = s.in_blocks * 9 * kBlock,
+                     .inner = 1,
+                     .end = lines,
+                     .last_end = lines},
+                    {}, s.planes * ins);
+  const BlockedTable::Term term{0, 0};
+  for (std::int64_t plane = 0; plane < s.planes; ++plane) {
+    for (std::int64_t b = 0; b < ins; ++b) {
+      kernels_.blocked.outer({.positions = part_of(s.tiles, parts_, part).size(),
+                              .vectors = outs,
+                              .inputs = kLanes,
+                              .terms = &term,
+                              .count = 1,
+                              .x = scratch.v + plane * v_plane_ + (in + b) * tiles_ * kLanes,
+                              .x_step = kLanes,
+                              .dy = scratch.z + plane * z_plane_ + out * tiles_ * kLanes,
+                              .dy_vector = tiles_ * kLanes,
+                              .dw = scratch.u + plane * u_plane_ + b * kBlock,
+                              .dw_vector = in_chunk_ * kBlock,
+                              .write = write.next()});
+    }
+  }
+  for (std::int64_t o = 0; o < outs; ++o) {
+    for (std::int64_t b = 0; b < ins; ++b)
+      s.table->gradient(scratch.u + (o * in_chunk_ + b) * kBlock, u_plane_, part > 0,
+                        dw + (o * s.in_blocks + b) * 9 * kBlock);
+  }
+}
+
+void WinogradGradient::sum_bias(const Arrays& a) const {
+  const auto& s = shape_;
+  const std::int64_t positions = s.g.out_h() * s.g.out_w();
+  parallel_for(s.out_blocks, s.g.batch * s.out_plane(), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      double sums[kLanes] = {};
+      for (std::int64_t n = 0; n < s.g.batch; ++n)
+        kernels_.blocked.sum(positions, a.dy + (n * s.out_blocks + b) * s.out_plane(), sums);
+      const std::int64_t channels = std::min<std::int64_t>(kLanes, s.g.out_channels - b * kLanes);
+      for (std::int64_t l = 0; l < channels; ++l) a.dbias[b * kLanes + l] = static_cast<float>(sums[l]);
+    }
+  });
+}
+
+}  // namespace lockstep::kernels::native
