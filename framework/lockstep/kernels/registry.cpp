@@ -130,6 +130,7 @@ KernelRegistry& kernel_registry() {
   struct BuiltIn : KernelRegistry {
     BuiltIn() {
       register_generic_kernels(*this);
+      register_native_convolutions(*this);
       register_onednn_kernels(*this);
       register_native_kernels(*this);
     }

@@ -28,5 +28,7 @@ std::vector<KernelRow> batch_norm_rows();
 std::vector<KernelRow> row_norm_rows();
 std::vector<KernelRow> pointwise_rows();  // f64, too
 std::vector<KernelRow> attention_rows();
+// Convolutions on blocks of channels: those that should be faster than oneDNN's (`first`), or the others.
+void add_blocked_convolutions(KernelRegistry& registry, bool first);
 
 }  // namespace lockstep::kernels::native
