@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "lockstep/kernels/native/blocked_tables.h"
 #include "lockstep/kernels/native/pair_tables.h"
 #include "lockstep/ops/pointwise/code.h"
 
@@ -384,6 +385,7 @@ struct NativeKernels {
   native::RowNormTable<float> row_norm_f32;
   native::RowNormTable<native::Bf16> row_norm_bf16;
   native::ConvolutionTable convolution;
+  native::BlockedTable blocked;
   native::MaxPoolTable<float> max_pool_f32;
   native::MaxPoolTable<native::Bf16> max_pool_bf16;
   native::PeakTable peak;

@@ -2,6 +2,7 @@
 #include "lockstep/kernels/native/levels/attention.h"
 #include "lockstep/kernels/native/levels/attention_memory.h"
 #include "lockstep/kernels/native/levels/batch_norm.h"
+#include "lockstep/kernels/native/levels/blocked_product.h"
 #include "lockstep/kernels/native/levels/convolution.h"
 #include "lockstep/kernels/native/levels/elementwise.h"
 #include "lockstep/kernels/native/levels/fourier.h"
@@ -32,6 +33,7 @@ const NativeKernels kernels{
                     .weights = convolution_weights,
                     .fold = convolution_fold,
                     .copy = convolution_copy},
+    .blocked = {.product = blocked_product, .outer = blocked_outer, .sum = blocked_sum},
     .max_pool_f32 = MaxPool<float>::table,
     .max_pool_bf16 = MaxPool<Bf16>::table,
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
