@@ -30,7 +30,10 @@ BlockedChannels::BlockedChannels(const ConvolutionGeometry& g)
       in_blocks(depthwise || plain ? 1 : divide_up(g.in_channels / g.groups, kLanes)),
       out_blocks(depthwise ? 1 : divide_up(g.out_channels / g.groups, kLanes)),
       taps(g.kernel_d * g.kernel_h * g.kernel_w),
-      filter_elements(taps * kLanes * (depthwise ? 1 : plain ? g.in_channels : kLanes)) {}
+      filter_elements(taps * kLanes *
+                      (depthwise ? 1
+                       : plain   ? g.in_channels
+                                 : kLanes)) {}
 
 bool supports_blocked(const ConvolutionGeometry& g) {
   if (g.batch < 1 || g.in_d * g.in_h * g.in_w < 1 || g.out_d() * g.out_h() * g.out_w() < 1) return false;
@@ -91,9 +94,9 @@ void BlockedConvolution::add_terms(Box& box, const std::array<const AxisClass*, 
   const bool join = channels_.plain && g_.dilation_w == 1 && !w->taps.empty();
   box.inputs = !channels_.plain ? kLanes : join ? static_cast<std::int64_t>(w->taps.size()) : 1;
   const std::int64_t outer = channels_.plain ? g_.in_channels : chunk_blocks_;
-  const std::int64_t weight_block = backward() ? channels_.out_blocks * channels_.filter_elements
-                                   : channels_.plain ? channels_.taps * kLanes
-                                                     : channels_.filter_elements;
+  const std::int64_t weight_block = backward()        ? channels_.out_blocks * channels_.filter_elements
+                                    : channels_.plain ? channels_.taps * kLanes
+                                                      : channels_.filter_elements;
   std::size_t part = 0;
   for (std::int64_t b = 0; b < outer; ++b) {
     for (const AxisClass::Tap& td : d->taps) {
@@ -115,17 +118,17 @@ void BlockedConvolution::add_terms(Box& box, const std::array<const AxisClass*, 
 
 void BlockedConvolution::cut_units() {
   const std::int64_t results = product(to_), sources = product(from_);
-  const double read = channels_.plain ? static_cast<double>(g_.in_channels) / kLanes
-                                      : static_cast<double>(chunk_blocks_);
+  const double read =
+      channels_.plain ? static_cast<double>(g_.in_channels) / kLanes : static_cast<double>(chunk_blocks_);
   unit_blocks_ = std::min(channels_.out_blocks, kUnitBlocks);
-  const double bytes = 4 * kLanes *
-                       (read * static_cast<double>(sources) / static_cast<double>(results) +
-                        static_cast<double>(unit_blocks_));
+  const double bytes =
+      4 * kLanes *
+      (read * static_cast<double>(sources) / static_cast<double>(results) + static_cast<double>(unit_blocks_));
   const auto fit = static_cast<std::int64_t>(static_cast<double>(kUnitBytes) / bytes);
   const std::int64_t positions = std::max(kLeastPositions, fit), plane = to_[1] * to_[2];
   cut_ = {std::clamp<std::int64_t>(positions / results, 1, g_.batch),
-          std::clamp<std::int64_t>(positions / plane, 1, to_[0]), std::clamp<std::int64_t>(positions / to_[2], 1, to_[1]),
-          std::min(to_[2], positions)};
+          std::clamp<std::int64_t>(positions / plane, 1, to_[0]),
+          std::clamp<std::int64_t>(positions / to_[2], 1, to_[1]), std::min(to_[2], positions)};
   while (units() < kLeastUnits) {
     const bool large = cut_[1] * cut_[2] * cut_[3] >= 2 * kLeastPositions;
     const auto most = std::ranges::find_if(cut_, [](std::int64_t n) { return n > 1; });

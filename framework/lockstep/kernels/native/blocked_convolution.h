@@ -4,8 +4,8 @@
 //   weights        ABcd16b16a: blocks of 16 inputs by 16 outputs; for gradients of x ABcd16a16b, its transpose
 //   few channels,
 //   one per channel  Abcd16a: blocks of 16 outputs
-// Padding of blocked arrays is zero on the way in and out. Each sum runs over the input's blocks, for each over the taps
-// of the filter, for each over the block's channels, by fused multiply-adds; weight gradients over samples and
+// Padding of blocked arrays is zero on the way in and out. Each sum runs over the input's blocks, for each over the
+// taps of the filter, for each over the block's channels, by fused multiply-adds; weight gradients over samples and
 // positions, in parts of the batch that the shape fixes: neither threads nor instruction sets nor cache sizes change a
 // bit. Immutable after construction, which throws Error for a geometry that is not supported; running works on OpenMP
 // threads and neither allocates nor throws.
@@ -26,8 +26,8 @@ namespace lockstep::kernels::native {
 struct BlockedChannels {
   explicit BlockedChannels(const ConvolutionGeometry& g);
 
-  bool depthwise;  // a filter per channel
-  bool plain;      // x is a plain array; in_blocks is 1
+  bool depthwise;                              // a filter per channel
+  bool plain;                                  // x is a plain array; in_blocks is 1
   std::int64_t groups, in_blocks, out_blocks;  // blocks: of one group
   std::int64_t taps;
   // Elements of the weights of one block of inputs (plain: all of them) and one of outputs.

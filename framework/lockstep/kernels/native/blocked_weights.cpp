@@ -42,10 +42,9 @@ void BlockedWeightGradient::add_pieces() {
   for (std::int64_t d = 0; d < g_.kernel_d; ++d) {
     for (std::int64_t h = 0; h < g_.kernel_h; ++h) {
       for (std::int64_t w = 0; w < g_.kernel_w; ++w, ++tap) {
-        pieces_.push_back(
-            {.axes = {range_of_tap(sizes[0], d), range_of_tap(sizes[1], h), range_of_tap(sizes[2], w)},
-             .x = 0,
-             .dw = tap * tap_elements});
+        pieces_.push_back({.axes = {range_of_tap(sizes[0], d), range_of_tap(sizes[1], h), range_of_tap(sizes[2], w)},
+                           .x = 0,
+                           .dw = tap * tap_elements});
       }
     }
   }
@@ -98,8 +97,8 @@ void BlockedWeightGradient::cut() {
   parts_ = std::clamp<std::int64_t>(divide_up(kLeastUnits, blocks), 1, std::min(g_.batch, kMostParts));
   const std::int64_t d = g_.out_d(), h = g_.out_h(), w = g_.out_w();
   pass_ = {std::clamp<std::int64_t>(kPassPositions / (d * h * w), 1, g_.batch),
-           std::clamp<std::int64_t>(kPassPositions / (h * w), 1, d),
-           std::clamp<std::int64_t>(kPassPositions / w, 1, h), std::min(2 * kPassPositions, w)};
+           std::clamp<std::int64_t>(kPassPositions / (h * w), 1, d), std::clamp<std::int64_t>(kPassPositions / w, 1, h),
+           std::min(2 * kPassPositions, w)};
 }
 
 std::int64_t BlockedWeightGradient::units() const {
@@ -168,11 +167,10 @@ void BlockedWeightGradient::run_piece(const Arrays& a, const Unit& u, const Pass
   const std::int64_t x_plane = g_.in_d * g_.in_h * g_.in_w * x_element, dy_plane = g_.out_d() * out_h * out_w * kLanes;
   const std::int64_t x_sample = x_plane * (c.plain ? g_.in_channels : c.groups * c.in_blocks);
   const std::int64_t dy_sample = dy_plane * c.groups * c.out_blocks;
-  std::array<Walk, 4> axes{
-      Walk{w.count, g_.stride_w * x_element, kLanes},
-      Walk{h.count, g_.stride_h * g_.in_w * x_element, out_w * kLanes},
-      Walk{d.count, g_.stride_d * g_.in_h * g_.in_w * x_element, out_h * out_w * kLanes},
-      Walk{pass.end[0] - pass.begin[0], x_sample, dy_sample}};
+  std::array<Walk, 4> axes{Walk{w.count, g_.stride_w * x_element, kLanes},
+                           Walk{h.count, g_.stride_h * g_.in_w * x_element, out_w * kLanes},
+                           Walk{d.count, g_.stride_d * g_.in_h * g_.in_w * x_element, out_h * out_w * kLanes},
+                           Walk{pass.end[0] - pass.begin[0], x_sample, dy_sample}};
   const std::int64_t x_step = axes[0].x;
   if (axes[0].count > 1) join_axes(axes);
   const Walk run = axes[0];
@@ -216,13 +214,12 @@ void BlockedWeightGradient::add_parts(const Arrays& a) const {
 
 void BlockedWeightGradient::bias_gradient(const Arrays& a) const {
   const std::int64_t blocks = channels_.groups * channels_.out_blocks;
-  const std::int64_t plane = g_.out_d() * g_.out_h() * g_.out_w() * kLanes;
-  parallel_for(blocks, g_.batch * plane, [&](std::int64_t begin, std::int64_t end) {
-    constexpr float kZero[kLanes] = {};
+  const std::int64_t positions = g_.out_d() * g_.out_h() * g_.out_w();
+  parallel_for(blocks, g_.batch * positions * kLanes, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
-      double sums[2 * kLanes] = {};
-      kernels_.batch_norm_f32.moments({.segment = plane, .stride = blocks * plane, .begin = 0, .end = g_.batch * plane},
-                                      a.dy + b * plane, kZero, sums);
+      double sums[kLanes] = {};
+      for (std::int64_t n = 0; n < g_.batch; ++n)
+        kernels_.blocked.sum(positions, a.dy + (n * blocks + b) * positions * kLanes, sums);
       for (std::int64_t o = b * kLanes; o < std::min((b + 1) * kLanes, g_.out_channels); ++o)
         a.dbias[o] = static_cast<float>(sums[o - b * kLanes]);
     }

@@ -24,7 +24,8 @@ Layout blocked(const Shape& shape, std::vector<Layout::Block> blocks) {
   }
   for (std::size_t d = layout.padded.size(); d-- > 0;) {
     layout.strides[d] = stride;
-    const bool in_blocks = std::ranges::any_of(layout.blocks, [&](Layout::Block b) { return b.dim == static_cast<int>(d); });
+    const bool in_blocks =
+        std::ranges::any_of(layout.blocks, [&](Layout::Block b) { return b.dim == static_cast<int>(d); });
     stride *= layout.padded[d] / (in_blocks ? kBlock : 1);
   }
   return layout;
@@ -85,9 +86,8 @@ std::optional<KernelOffer> data_gradient(const KernelRequest& r, bool first) {
   offer.outputs[0] = activations(r.outputs[0].shape);
   offer.build = [g] {
     auto kernel = std::make_shared<const BlockedConvolution>(g, BlockedDirection::BackwardData);
-    return make_kernel([=](const Arguments& a) {
-      kernel->run({.x = a.in<float>(0), .w = a.in<float>(1), .y = a.out<float>(0)});
-    });
+    return make_kernel(
+        [=](const Arguments& a) { kernel->run({.x = a.in<float>(0), .w = a.in<float>(1), .y = a.out<float>(0)}); });
   };
   return offer;
 }
@@ -131,8 +131,7 @@ void add_blocked_convolutions(KernelRegistry& registry, bool first) {
     return [=](const KernelRequest& r, std::span<const Layout>) { return offer(r, first); };
   };
   std::vector<KernelRow> rows;
-  for (const char* name : {"conv1d", "conv2d", "conv3d"})
-    rows.push_back(kernel_row<ConvolutionOp>(name, row(forward)));
+  for (const char* name : {"conv1d", "conv2d", "conv3d"}) rows.push_back(kernel_row<ConvolutionOp>(name, row(forward)));
   for (const char* name : {"conv1d_backward_data", "conv2d_backward_data", "conv3d_backward_data"})
     rows.push_back(kernel_row<ConvolutionBackwardDataOp>(name, row(data_gradient)));
   for (const char* name : {"conv1d_backward_weights", "conv2d_backward_weights", "conv3d_backward_weights"})

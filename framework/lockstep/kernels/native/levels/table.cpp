@@ -4,6 +4,7 @@
 #include "lockstep/kernels/native/levels/batch_norm.h"
 #include "lockstep/kernels/native/levels/blocked_product.h"
 #include "lockstep/kernels/native/levels/convolution.h"
+#include "lockstep/kernels/native/levels/depthwise.h"
 #include "lockstep/kernels/native/levels/elementwise.h"
 #include "lockstep/kernels/native/levels/fourier.h"
 #include "lockstep/kernels/native/levels/packed_product.h"
@@ -33,7 +34,11 @@ const NativeKernels kernels{
                     .weights = convolution_weights,
                     .fold = convolution_fold,
                     .copy = convolution_copy},
-    .blocked = {.product = blocked_product, .outer = blocked_outer, .sum = blocked_sum},
+    .blocked = {.product = blocked_product,
+                .outer = blocked_outer,
+                .depthwise_product = depthwise_product,
+                .depthwise_outer = depthwise_outer,
+                .sum = blocked_sum},
     .max_pool_f32 = MaxPool<float>::table,
     .max_pool_bf16 = MaxPool<Bf16>::table,
     .peak = {.f32 = peak_f32, .bf16 = peak_bf16},
