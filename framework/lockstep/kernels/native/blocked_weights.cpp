@@ -57,14 +57,15 @@ void BlockedWeightGradient::add_plain_pieces() {
   if (g_.dilation_w == 1) {
     for (const AxisClass& c : forward_classes(sizes[2])) {
       if (c.taps.empty()) continue;
-      rows.push_back({.axes = {{}, {}, {c.first, c.count, c.taps[0].source}},
+      rows.push_back({.axes = {TapRange{}, TapRange{}, TapRange{c.first, c.count, c.taps[0].source}},
                       .x = 0,
                       .dw = c.taps[0].index * kLanes,
                       .inputs = static_cast<std::int64_t>(c.taps.size())});
     }
   } else {
     for (std::int64_t w = 0; w < g_.kernel_w; ++w)
-      rows.push_back({.axes = {{}, {}, range_of_tap(sizes[2], w)}, .x = 0, .dw = w * kLanes, .inputs = 1});
+      rows.push_back(
+          {.axes = {TapRange{}, TapRange{}, range_of_tap(sizes[2], w)}, .x = 0, .dw = w * kLanes, .inputs = 1});
   }
   const std::int64_t plane = g_.in_d * g_.in_h * g_.in_w;
   for (std::int64_t c = 0; c < g_.in_channels; ++c) {
