@@ -58,13 +58,13 @@ LOCKSTEP_INLINE void blocked_epilogue(const BlockedTable::Product& p, NativeF32 
   }
 }
 
-// Row: the distance of rows of x, for terms of 16 inputs; 0: p.x_row, and p.inputs. `x` and `y` are those of the tile's
-// first row.
+// Row: the distance of rows of x, 0: p.x_row; from 16 on, terms have 16 inputs, else p.inputs. `x` and `y` are those of
+// the tile's first row.
 template <int Rows, int Registers, int Row>
 [[gnu::noinline]] void blocked_product_tile(const BlockedTable::Product& p, const float* x, const float* w, float* y,
                                             std::int64_t lane) {
   const std::int64_t x_row = Row != 0 ? Row : p.x_row;
-  const int inputs = Row != 0 ? kLanes : static_cast<int>(p.inputs);
+  const int inputs = Row >= kLanes ? kLanes : static_cast<int>(p.inputs);
   NativeF32 sums[Rows][Registers];
 #pragma GCC unroll 14
   for (int t = 0; t < Rows; ++t) {
@@ -118,7 +118,11 @@ LOCKSTEP_INLINE void blocked_product_rows(const BlockedTable::Product& p) {
 
 template <int Registers>
 void blocked_product_of(const BlockedTable::Product& p) {
-  if (p.inputs != kLanes) {
+  if (p.x_row == 1) {
+    blocked_product_rows<Registers, 1>(p);
+  } else if (p.x_row == 2) {
+    blocked_product_rows<Registers, 2>(p);
+  } else if (p.inputs != kLanes) {
     blocked_product_rows<Registers, 0>(p);
   } else if (p.x_row == kLanes) {
     blocked_product_rows<Registers, kLanes>(p);
