@@ -133,6 +133,7 @@ KernelRegistry& kernel_registry() {
       native::register_products(*this, native::Place::Last);
       register_generic_kernels(*this);
       native::register_products(*this, native::Place::Behind);
+      register_native_convolutions(*this);
       register_onednn_kernels(*this);
       register_native_kernels(*this);
     }

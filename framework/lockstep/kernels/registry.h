@@ -98,6 +98,7 @@ void register_plain_kernel(std::string_view op, std::function<void(const KernelR
 void register_generic_kernels(KernelRegistry& registry);
 void register_onednn_kernels(KernelRegistry& registry);
 void register_native_kernels(KernelRegistry& registry);
+void register_native_convolutions(KernelRegistry& registry);  // those that oneDNN's come before, where there are any
 // Whether the library was built with oneDNN.
 bool has_onednn();
 // The version of oneDNN and the instruction set that it uses, as bits depend on both; or "without oneDNN".

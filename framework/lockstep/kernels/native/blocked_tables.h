@@ -21,7 +21,7 @@ struct BlockedTable {
 
   // y [rows][vectors][16] = sum over `count` terms t and inputs i of x[t.x + row * x_row + i] w[t.w + i * 16 + lane]:
   // in order of terms, then of inputs. A vector is 16 outputs; the second one's weights lie w_vector, its results
-  // y_vector elements behind the first one's. All reads and writes are whole blocks of 16.
+  // y_vector elements behind the first one's.
   struct Product {
     std::int64_t rows, vectors;  // vectors: 1 or 2; two take less time than two calls
     const Term* terms;
@@ -36,6 +36,7 @@ struct BlockedTable {
     const float* bias = nullptr;    // [vectors][16], added to the sum
     const float* addend = nullptr;  // laid out as y, and may be y; added after the bias
     bool relu = false;              // at the end; a NaN stays
+    std::int64_t inputs = 16;       // of each term
     BlockedAhead read = {};         // into the second-level cache
     BlockedAhead write = {};        // into the first-level cache, to be written
   };
@@ -60,6 +61,10 @@ struct BlockedTable {
 
   void (*product)(const Product&);
   void (*outer)(const Outer&);
+  // One vector, with a filter per channel: of lanes, x[t.x + row * x_row + lane] w[t.w + lane] and x[t.x + p * x_step +
+  // lane] dy[t.w + p * 16 + lane]. Every fourth position of a term belongs to one of four sums, which are then added.
+  void (*depthwise_product)(const Product&);
+  void (*depthwise_outer)(const Outer&);
   void (*sum)(std::int64_t positions, const float* x, double* sums);  // sums [16] += x [positions][16]
 };
 

@@ -141,6 +141,7 @@ namespace lockstep::kernels {
 
 void register_native_kernels(KernelRegistry& registry) {
   using namespace native;
+  add_blocked_convolutions(registry, true);
   for (const auto part : {batch_norm_rows, row_norm_rows, pointwise_rows, attention_rows})
     registry.add("native", part(), portable_by_level);
   register_products(registry, Place::First);

@@ -34,5 +34,7 @@ Place product_place(const KernelRequest& r);  // by the measurements in matrix_p
 // Linear layers and products of matrices, f32 and f64: those that belong to the place.
 std::vector<KernelRow> product_rows(Place place);
 void register_products(KernelRegistry& registry, Place place);
+// Convolutions on blocks of channels: those that should be faster than oneDNN's (`first`), or the others.
+void add_blocked_convolutions(KernelRegistry& registry, bool first);
 
 }  // namespace lockstep::kernels::native

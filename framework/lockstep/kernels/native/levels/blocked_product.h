@@ -58,11 +58,13 @@ LOCKSTEP_INLINE void blocked_epilogue(const BlockedTable::Product& p, NativeF32 
   }
 }
 
-// Row: the distance of rows of x; 0: p.x_row. `x` and `y` are those of the tile's first row.
+// Row: the distance of rows of x, 0: p.x_row; from 16 on, terms have 16 inputs, else p.inputs. `x` and `y` are those of
+// the tile's first row.
 template <int Rows, int Registers, int Row>
 [[gnu::noinline]] void blocked_product_tile(const BlockedTable::Product& p, const float* x, const float* w, float* y,
                                             std::int64_t lane) {
   const std::int64_t x_row = Row != 0 ? Row : p.x_row;
+  const int inputs = Row >= kLanes ? kLanes : static_cast<int>(p.inputs);
   NativeF32 sums[Rows][Registers];
 #pragma GCC unroll 14
   for (int t = 0; t < Rows; ++t) {
@@ -73,7 +75,7 @@ template <int Rows, int Registers, int Row>
   for (std::int64_t n = 0; n < p.count; ++n) {
     const float *from = x + p.terms[n].x, *weights = w + p.terms[n].w;
 #pragma GCC unroll 2
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < inputs; ++i) {
       NativeF32 weight[Registers];
 #pragma GCC unroll 2
       for (int r = 0; r < Registers; ++r)
@@ -116,7 +118,13 @@ LOCKSTEP_INLINE void blocked_product_rows(const BlockedTable::Product& p) {
 
 template <int Registers>
 void blocked_product_of(const BlockedTable::Product& p) {
-  if (p.x_row == kLanes) {
+  if (p.x_row == 1) {
+    blocked_product_rows<Registers, 1>(p);
+  } else if (p.x_row == 2) {
+    blocked_product_rows<Registers, 2>(p);
+  } else if (p.inputs != kLanes) {
+    blocked_product_rows<Registers, 0>(p);
+  } else if (p.x_row == kLanes) {
     blocked_product_rows<Registers, kLanes>(p);
   } else if (p.x_row == 2 * kLanes) {
     blocked_product_rows<Registers, 2 * kLanes>(p);

@@ -4,6 +4,7 @@
 #include "lockstep/kernels/native/levels/batch_norm.h"
 #include "lockstep/kernels/native/levels/blocked_product.h"
 #include "lockstep/kernels/native/levels/convolution.h"
+#include "lockstep/kernels/native/levels/depthwise.h"
 #include "lockstep/kernels/native/levels/elementwise.h"
 #include "lockstep/kernels/native/levels/fourier.h"
 #include "lockstep/kernels/native/levels/matrix.h"
@@ -35,7 +36,11 @@ const NativeKernels kernels{
                     .weights = convolution_weights,
                     .fold = convolution_fold,
                     .copy = convolution_copy},
-    .blocked = {.product = blocked_product, .outer = blocked_outer, .sum = blocked_sum},
+    .blocked = {.product = blocked_product,
+                .outer = blocked_outer,
+                .depthwise_product = depthwise_product,
+                .depthwise_outer = depthwise_outer,
+                .sum = blocked_sum},
     .winograd2 = Winograd<WinogradF2>::table,
     .winograd4 = Winograd<WinogradF4>::table,
     .max_pool_f32 = MaxPool<float>::table,
