@@ -5,9 +5,10 @@
 namespace lockstep::kernels::native {
 namespace {
 
-// The best time of oneDNN 2.6 (direct or Winograd) as a multiple of that of our F(4x4, 3x3): one core of a Xeon of
-// family Sapphire Rapids with AVX-512 on both sides, least of several runs in alternation, transforms of weights
-// included, for forward, backward data and backward weights, and the sum of all three; "tiles" of the whole batch:
+// The best time of oneDNN 2.6 (direct or Winograd) as a multiple of that of our F(4x4, 3x3): one core of a Xeon
+// with AVX-512 (AMX, 2 MiB of second-level cache), AVX-512 on both sides, least of several runs in alternation,
+// transforms of weights included, for forward, backward data and backward weights, and the sum of all three; "tiles" of
+// the whole batch:
 //   64 -> 64, 32^2, 2048 tiles       1.36 1.32 1.27 | 1.32
 //   128 -> 128, 16^2, 512 tiles      1.13 1.09 1.19 | 1.14
 //   256 -> 256, 8^2, 128 tiles       1.53 1.45 1.10 | 1.35
@@ -33,8 +34,8 @@ namespace {
 //   64 -> 64, 3^2, 32 tiles          1.20 0.87 1.29 | 1.13   the images fill 56% of their tiles
 //   64 -> 64, 5^2, 128 tiles         0.90 0.77 0.95 | 0.88   39%
 // With AVX2 on both sides (oneDNN has no Winograd kernels there): 64 -> 64, 32^2 2.15, 16 -> 16, 32^2 1.44, 128 -> 128,
-// 16^2 2.11, 512 -> 512, 7^2 1.95. Our F(2x2, 3x3) against oneDNN's direct kernels with AVX-512, forward, backward data,
-// backward weights: 64 -> 64, 32^2 1.63 2.01 1.47, 16 -> 16, 32^2 1.16 1.07 0.92, 256 -> 256, 8^2 1.45 1.42 1.73,
+// 16^2 2.11, 512 -> 512, 7^2 1.95. Our F(2x2, 3x3) against oneDNN's direct kernels with AVX-512, forward, backward
+// data, backward weights: 64 -> 64, 32^2 1.63 2.01 1.47, 16 -> 16, 32^2 1.16 1.07 0.92, 256 -> 256, 8^2 1.45 1.42 1.73,
 // 512 -> 512, 7^2 1.01 0.96 1.56. The baseline, without fused multiply-adds, is not offered.
 constexpr std::int64_t kLeastChannels = 16, kLeastTiles = 16;
 
