@@ -14,9 +14,9 @@ namespace lockstep::kernels::native {
 namespace {
 
 constexpr std::int64_t kChunkBlocks = kWinogradChunk / kLanes;
-// Transformed weights up to this size are kept for all tiles: those of 128 x 128 channels. Others are transformed chunk
-// by chunk, once for each group of kStreamedTiles tiles.
-constexpr std::int64_t kStoredBytes = 5 << 19, kStreamedTiles = 96;
+// Transformed weights up to this size are kept for all tiles (those of 64 x 128 channels, not of 128 x 128). Others are
+// transformed chunk by chunk, once for each group of kStreamedTiles tiles.
+constexpr std::int64_t kStoredBytes = 1 << 21, kStreamedTiles = 64;
 // The transformed tiles of a group, in and out, where weights are stored.
 constexpr std::int64_t kGroupBytes = 1 << 20, kMostGroupTiles = 56;
 

@@ -5,20 +5,21 @@
 namespace lockstep::kernels::native {
 namespace {
 
-// The best time of oneDNN 2.6 (direct or Winograd) as a multiple of that of our F(4x4, 3x3): one core of a Xeon of
-// family Sapphire Rapids with AVX-512 on both sides, least of several runs in alternation, transforms of weights
-// included, for forward, backward data and backward weights, and the sum of all three; "tiles" of the whole batch:
+// The best time of oneDNN 2.6 (direct or Winograd) as a multiple of that of our F(4x4, 3x3): one core of a Xeon
+// with AVX-512 (AMX, 2 MiB of second-level cache), AVX-512 on both sides, least of several runs in alternation,
+// transforms of weights included, for forward, backward data and backward weights, and the sum of all three; "tiles" of
+// the whole batch:
 //   64 -> 64, 32^2, 2048 tiles       1.36 1.32 1.27 | 1.32
-//   128 -> 128, 16^2, 512 tiles      1.13 1.09 1.19 | 1.14
-//   256 -> 256, 8^2, 128 tiles       1.53 1.45 1.10 | 1.35
-//   512 -> 512, 4^2, 32 tiles        1.68 1.40 3.09 | 2.02
+//   128 -> 128, 16^2, 512 tiles      1.16 1.16 1.23 | 1.19
+//   256 -> 256, 8^2, 128 tiles       1.50 1.53 1.22 | 1.42
+//   512 -> 512, 4^2, 32 tiles        1.87 1.55 3.56 | 2.32
 //   16 -> 16, 32^2, 4096 tiles       1.49 1.36 1.39 | 1.41
 //   32 -> 32, 16^2, 1024 tiles       1.83 1.88 1.64 | 1.78
 //   64 -> 64, 8^2, 256 tiles         1.61 1.65 1.53 | 1.60
 //   64 -> 64, 56^2, 1568 tiles       1.39 1.36 1.16 | 1.30
-//   128 -> 128, 28^2, 392 tiles      1.15 1.11 1.29 | 1.18
-//   256 -> 256, 14^2, 128 tiles      1.46 1.44 1.15 | 1.35
-//   512 -> 512, 7^2, 32 tiles        1.35 1.38 2.22 | 1.64
+//   128 -> 128, 28^2, 392 tiles      1.19 1.13 1.36 | 1.23
+//   256 -> 256, 14^2, 128 tiles      1.42 1.35 1.20 | 1.32
+//   512 -> 512, 7^2, 32 tiles        1.44 1.45 2.40 | 1.75
 //   24 -> 24, 32^2, 1024 tiles       1.91 1.91 1.60 | 1.81
 //   16 -> 32, 32^2, 2048 tiles       1.35 1.65 1.08 | 1.36
 //   32 -> 16, 32^2, 2048 tiles       1.75 1.54 1.18 | 1.49
