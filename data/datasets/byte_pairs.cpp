@@ -31,7 +31,9 @@ BytePairs::BytePairs(BytePairVocabulary vocabulary) : vocabulary_(std::move(voca
     const std::int32_t result = id(left + right, i);
     check(result != vocabulary_.end_of_text, source,
           "merge {} makes '{}', the end of a document, expected merges of text alone", i + 1, left + right);
-    merges_.emplace(pair_of(id(left, i), id(right, i)), Merge{.rank = static_cast<std::int64_t>(i), .result = result});
+    // Of a merge that is there twice the last one counts, as in GPT-2's encoder and Hugging Face's tokenizers.
+    merges_.insert_or_assign(pair_of(id(left, i), id(right, i)),
+                             Merge{.rank = static_cast<std::int64_t>(i), .result = result});
   }
 }
 

@@ -95,6 +95,8 @@ class Recsys(support.SystemTest):
                 self.assertEqual(rows[0], "index,probability")
                 self.assertEqual(len(rows), 97)
                 self.assertTrue(all(0 < float(row.split(",")[1]) < 1 for row in rows[1:]))
+        self.fail_with(program("lockstep", "predict", self.scratch / "csv", "--ids", "item,site", "--output", self.scratch / "swapped.csv"),
+                       "--ids has 'item' where the model was trained with 'site': expected the order site, item")
 
     @unittest.skipIf(h5py is None, "no h5py")
     def test_the_same_bits_from_text_arrays_and_records(self):
