@@ -106,7 +106,9 @@ TEST_P(EveryClickModel, TrainsAndPredictsALogitForEachSample) {
     std::fill_n(static_cast<float*>(training.input("label")), kSamples, 0.0F);
     training.run();
     EXPECT_GT(training.weight(), 0);  // also of samples without a click
-    if (tested.loss == ClickLoss::InBatch) EXPECT_EQ(training.loss(), 0);
+    if (tested.loss == ClickLoss::InBatch) {
+      EXPECT_EQ(training.loss(), 0);
+    }
     plan::Plan& plan = compiled.plan(Mode::Eval, types(tested.config));
     fill(plan, tested.config);
     plan.run();

@@ -61,10 +61,6 @@ class Gpt(SystemTest):
         self.assertEqual(generate("--seed", 5), generate("--seed", 5))
         self.assertNotEqual(generate("--seed", 5), generate("--seed", 6))
         self.assertEqual(generate("--temperature", 0), generate("--temperature", 0, "--seed", 9))
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run(program("lockstep", "generate", self.scratch / "files"), stdout=full, stderr=subprocess.PIPE, timeout=LIMIT, env=clean_environment(), check=False)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn(b"cannot be written to the standard output: No space left", done.stderr)
         (self.scratch / "merges.txt").write_text("#version: 0.2\nt h\n")  # as many tokens, but other ones for the same text
         for other in (program("lockstep", "generate", self.scratch / "files"), program("lockstep", "evaluate", self.scratch / "files")):
             self.fail_with(other, "is not the one with which the model was trained")
