@@ -42,6 +42,7 @@ int main(int argc, char** argv) {
               .options = choice.vocabulary,
               .columns = choice.columns,
               .buffer = recsys::kVocabulary,
+              .hash_every = session.options().hash_every,
               .store = [&]() -> plan::ParameterStore& { return session.trainer().model().parameters(); },
               .reset =
                   [&](std::span<const std::int64_t> rows) {

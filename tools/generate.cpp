@@ -83,6 +83,8 @@ void generate(const GenerateOptions& o) {
   const checkpoint::WeightsSource source = checkpoint::find_weights(o.named);
   const models::GptOptions options = options_of(source);
   const auto tokenizer = datasets::open_tokenizer(o.vocabulary.empty() ? options.text.vocabulary : o.vocabulary);
+  datasets::check_tokenizer(source.file.string(), *tokenizer,
+                            train::parse_json(source.metadata).value("data", nlohmann::json()).dump());
   const models::Gpt network(options.config(tokenizer->size()));
   models::GptSampler sampler(network);
   sampler.load(source.file);

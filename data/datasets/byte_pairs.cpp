@@ -6,6 +6,7 @@
 #include "data/datasets/text_pieces.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/core/random.h"
 
 namespace lockstep::datasets {
 
@@ -31,7 +32,9 @@ BytePairs::BytePairs(BytePairVocabulary vocabulary) : vocabulary_(std::move(voca
     const std::int32_t result = id(left + right, i);
     check(result != vocabulary_.end_of_text, source,
           "merge {} makes '{}', the end of a document, expected merges of text alone", i + 1, left + right);
-    merges_.emplace(pair_of(id(left, i), id(right, i)), Merge{.rank = static_cast<std::int64_t>(i), .result = result});
+    // Of a merge that is there twice the last one counts, as in GPT-2's encoder and Hugging Face's tokenizers.
+    merges_.insert_or_assign(pair_of(id(left, i), id(right, i)),
+                             Merge{.rank = static_cast<std::int64_t>(i), .result = result});
   }
 }
 
@@ -100,6 +103,17 @@ std::string_view BytePairs::text(std::int32_t token) const {
   check(token >= 0 && token < size(), "tokenizer", "{} is no token, expected 0 to {}", token, size() - 1);
   if (token == end_of_text()) return {};
   return vocabulary_.tokens[static_cast<std::size_t>(token)];
+}
+
+std::string BytePairs::identity() const {
+  std::uint64_t hash = mix(vocabulary_.tokens.size(), static_cast<std::uint64_t>(end_of_text()));
+  const auto add = [&](const std::string& text) { hash = mix(hash, hash_name(text)); };
+  for (const std::string& token : vocabulary_.tokens) add(token);
+  for (const auto& [left, right] : vocabulary_.merges) {
+    add(left);
+    add(right);
+  }
+  return formatted("{:016x}", hash);
 }
 
 std::string BytePairs::describe() const {

@@ -37,6 +37,7 @@ class BytePairs final : public Tokenizer {
   void encode(std::string_view text, std::vector<std::int32_t>& tokens) const override;
   std::string_view text(std::int32_t token) const override;
   std::string describe() const override;
+  std::string identity() const override;
 
  private:
   struct Merge {

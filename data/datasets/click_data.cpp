@@ -87,6 +87,10 @@ void check_same_fields(const ClickRecord& trained, const ClickRecord& now) {
   const auto same = [](const std::vector<std::string>& a, const std::vector<std::string>& b, std::string_view option) {
     check(a.size() == b.size(), kClickDataSite, "--{} has {} columns, the model was trained with {}", option, b.size(),
           a.size());
+    for (std::size_t i = 0; i < a.size(); ++i)  // other names are other files' names of the same columns
+      check(a[i] == b[i] || std::ranges::find(a, b[i]) == a.end(), kClickDataSite,
+            "--{} has '{}' where the model was trained with '{}': expected the order {}", option, b[i], a[i],
+            joined(a, ", "));
   };
   same(trained.dense, now.dense, "inputs");
   same(trained.ids.names, now.ids.names, "ids");

@@ -82,6 +82,10 @@ class ClickTable::Reader {
                             .label = options_.label,
                             .header = options_.header,
                             .separator = options_.separator};
+    if (options_.columns > 0) {
+      split_cells(site_, first, options_.separator, cells_, unquoted_);
+      check_columns(first, options_.columns);
+    }
     columns_ = choose_columns(site_, first, wanted);
     const bool is_first = table_.files_.size() == 1;
     const auto names = [&](const std::vector<std::size_t>& list, std::vector<std::string>& known) {
@@ -99,10 +103,14 @@ class ClickTable::Reader {
     return formatted("line {}, column {}", cell.line, columns_.name(column));
   }
 
+  void check_columns(const CsvRecord& record, std::size_t expected) const {
+    if (cells_.size() != expected)
+      fail(site_, "line {}: {} columns, expected {}", record.line, cells_.size(), expected);
+  }
+
   void add(const CsvRecord& record) {
     split_cells(site_, record, options_.separator, cells_, unquoted_);
-    if (cells_.size() != columns_.count)
-      fail(site_, "line {}: {} columns, expected {}", record.line, cells_.size(), columns_.count);
+    check_columns(record, columns_.count);
     for (const std::size_t c : columns_.inputs) table_.dense_.push_back(dense(cells_[c], c));
     for (std::size_t f = 0; f < columns_.targets.size(); ++f) add_ids(columns_.targets[f], table_.id_places_[f]);
     if (columns_.label) table_.labels_.push_back(label(cells_[*columns_.label], *columns_.label));
@@ -170,6 +178,7 @@ ClickTableOptions criteo_options(bool labelled) {
   ClickTableOptions options{.label = labelled ? std::string("0") : std::string(),
                             .header = false,
                             .separator = '\t',
+                            .columns = static_cast<std::size_t>(first + kCounts + kIds),
                             .form = IdForm::Hexadecimal,
                             .counts = true};
   for (int c = 0; c < kCounts; ++c) options.dense.push_back(formatted("{}", first + c));

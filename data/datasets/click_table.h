@@ -29,6 +29,7 @@ struct ClickTableOptions {
   std::string label{};                      // the column of the label; empty: there is none
   bool header = true;                       // each file's first record has the names of the columns
   char separator = ',';
+  std::size_t columns = 0;       // of each record; 0: as many as the file's first one has
   std::vector<ClickBag> bags{};  // by the names, or numbers, of their columns
   char bag_separator = '|';
   IdForm form = IdForm::NumberOrText;

@@ -87,6 +87,8 @@ std::shared_ptr<const TextTokens> open_tokens(const TextOptions& o, const data::
   check(TextDataset::samples(*tokens, o.context) >= 1, kTextDatasetSite,
         "--{} has {} tokens ({}), expected more than --context {}", option, tokens->size(),
         tokens->tokenizer().describe(), o.context);
+  if (wanted.purpose != data::Purpose::Train && wanted.record != nullptr)
+    check_tokenizer(kTextDatasetSite, tokens->tokenizer(), *wanted.record);
   return tokens;
 }
 
@@ -99,11 +101,13 @@ data::RunData open_text(const TextOptions& o, const data::DatasetOptions& wanted
   data::RunData data;
   if (wanted.purpose != data::Purpose::Train && !o.eval_text.empty()) {  // nothing is trained
     const auto tokens = open_tokens(o, wanted, "eval-text", o.eval_text);
+    data.prediction.record = tokenizer_record(tokens->tokenizer());
     data.train = all_of(o, tokens);
     data.eval = all_of(o, tokens);
     return data;
   }
   const auto tokens = open_tokens(o, wanted, "text", o.text);
+  data.prediction.record = tokenizer_record(tokens->tokenizer());
   if (!o.eval_text.empty()) {
     data.train = all_of(o, tokens);
     data.eval = all_of(o, open_tokens(o, wanted, "eval-text", o.eval_text));

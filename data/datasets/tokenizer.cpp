@@ -1,6 +1,7 @@
 #include "data/datasets/tokenizer.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "data/datasets/byte_pairs.h"
 #include "data/datasets/text_sample.h"
@@ -8,6 +9,8 @@
 
 namespace lockstep::datasets {
 namespace {
+
+constexpr const char* kRecordKey = "tokenizer";
 
 class Bytes final : public Tokenizer {
  public:
@@ -25,6 +28,7 @@ class Bytes final : public Tokenizer {
     return {&bytes_[static_cast<std::size_t>(token)], 1};
   }
   std::string describe() const override { return "bytes"; }
+  std::string identity() const override { return "bytes"; }
 
  private:
   std::array<char, kEndOfText> bytes_{};
@@ -49,6 +53,20 @@ void Tokenizer::encode_documents(std::string_view text, std::vector<std::int32_t
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& vocabulary) {
   if (vocabulary.empty()) return std::make_unique<Bytes>();
   return std::make_unique<BytePairs>(read_byte_pairs(vocabulary));
+}
+
+std::string tokenizer_record(const Tokenizer& tokenizer) {
+  return nlohmann::json{{kRecordKey, tokenizer.identity()}}.dump();
+}
+
+void check_tokenizer(std::string_view site, const Tokenizer& tokenizer, std::string_view record) {
+  const nlohmann::json json = nlohmann::json::parse(record, nullptr, false);
+  if (!json.is_object() || !json.contains(kRecordKey)) return;
+  check(
+      json[kRecordKey] == tokenizer.identity(), site,
+      "the vocabulary ({}) is not the one with which the model was trained: its hash is {}, expected {}; has the file "
+      "changed? --vocabulary names the right one",
+      tokenizer.describe(), tokenizer.identity(), json[kRecordKey].dump(-1, ' ', true));
 }
 
 }  // namespace lockstep::datasets

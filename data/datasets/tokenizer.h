@@ -20,6 +20,7 @@ class Tokenizer {
   // Returns the bytes of a token, empty for the end of a document; throws Error for a number that is no token.
   virtual std::string_view text(std::int32_t token) const = 0;
   virtual std::string describe() const = 0;  // a few words for a log
+  virtual std::string identity() const = 0;  // equal for tokenizers that give every text the same tokens
 
   // The number of bytes that a token stands for; the end of a document counts as one.
   std::int64_t bytes(std::int32_t token) const;
@@ -31,5 +32,10 @@ class Tokenizer {
 // Returns the tokens of bytes for an empty path, else those of the vocabulary of byte pairs in this file or folder
 // (data/datasets/byte_pairs.h). Throws Error with file and offset if it is not as expected.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& vocabulary);
+
+// What a checkpoint records of the tokenizer of its text (data::PredictionFacts::record): a JSON object.
+std::string tokenizer_record(const Tokenizer& tokenizer);
+// Throws Error at `site` if `record` is that of another tokenizer; a record without one says nothing.
+void check_tokenizer(std::string_view site, const Tokenizer& tokenizer, std::string_view record);
 
 }  // namespace lockstep::datasets

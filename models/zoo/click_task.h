@@ -22,9 +22,10 @@ struct ClickTaskOptions {
 ClickInputs click_inputs(const plan::Inputs& in, bool dense);
 
 // Bce: the binary cross entropy of the logits. InBatch, of two towers alone: in_batch_softmax() of the samples,
-// weighted by their labels, so that only positives count; of items from outside of the batch, too, with `negatives`.
-// Metrics: AUC, of groups too; calibration and its error; with InBatch the log loss, which a Bce loss is. The
-// prediction is the logits. Throws Error for InBatch or vectors of another model.
+// weighted by their labels, so that only positives count, and the loss and its gradient are 0 where a batch has none;
+// of items from outside of the batch, too, with `negatives`. Metrics: AUC, of groups too; calibration and its error;
+// with InBatch the log loss, which a Bce loss is. The prediction is the logits. Throws Error for InBatch or vectors of
+// another model.
 plan::Traced click_task(const ClickModel& model, const plan::Inputs& in, const ClickTaskOptions& options);
 
 }  // namespace lockstep::models

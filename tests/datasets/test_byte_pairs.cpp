@@ -116,6 +116,11 @@ TEST(BytePairs, JoinWhatComesFirstInTheList) {
   tokenizer->encode_documents("a<|endoftext|>th", tokens);
   EXPECT_EQ(tokens, (Tokens{'a', 260, 256}));
   expect_error([&] { tokenizer->text(261); }, {"261 is no token", "0 to 260"});
+  write(folder, "merges.txt", "t h\nh e\nt h\n");  // GPT-2's encoder takes the last place of a merge
+  const auto repeated = open_tokenizer(write(folder, "vocab.json", vocabulary().replace(1, 0, "\"he\": 261, ")));
+  tokens.clear();
+  repeated->encode("the", tokens);
+  EXPECT_EQ(tokens, (Tokens{'t', 261}));
 }
 
 TEST(BytePairs, HuggingFacesFileGivesTheSame) {

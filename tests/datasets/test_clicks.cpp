@@ -116,6 +116,14 @@ TEST(ClickTables, ReadCriteosText) {
   refused("1\tx" + text.substr(3), "line 2, column 1: 'x', expected a finite number");
   std::string id = text;
   refused(id.replace(id.find("68fd"), 4, "zzzz"), "line 2, column 14: the id is 'zzzz1e64', expected hexadecimal");
+  const auto other = [&](bool labelled, const std::string& first, const std::string& message) {
+    options = criteo_options(labelled);
+    options.files = {write_clicks(dir, "other.txt", first)};
+    expect_error([&] { ClickTable{options}; }, {message});
+  };
+  other(true, text.substr(2), "line 1: 39 columns, expected 40");  // a file without labels
+  other(false, text, "line 1: 40 columns, expected 39");           // whose columns would be one too far to the right
+  other(true, "7\t" + text, "line 1: 41 columns, expected 40");
 }
 
 TEST(ClickTables, ReadRatingsAndTexts) {

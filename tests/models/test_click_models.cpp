@@ -100,6 +100,15 @@ TEST_P(EveryClickModel, TrainsAndPredictsALogitForEachSample) {
     fill(training, tested.config);
     training.run();
     EXPECT_TRUE(std::isfinite(training.loss()));
+    const double weight = training.weight();
+    EXPECT_EQ(weight, tested.loss == ClickLoss::InBatch ? 3 : kSamples);  // clicks, or samples
+    fill(training, tested.config);
+    std::fill_n(static_cast<float*>(training.input("label")), kSamples, 0.0F);
+    training.run();
+    EXPECT_GT(training.weight(), 0);  // also of samples without a click
+    if (tested.loss == ClickLoss::InBatch) {
+      EXPECT_EQ(training.loss(), 0);
+    }
     plan::Plan& plan = compiled.plan(Mode::Eval, types(tested.config));
     fill(plan, tested.config);
     plan.run();

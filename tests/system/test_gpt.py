@@ -61,6 +61,10 @@ class Gpt(SystemTest):
         self.assertEqual(generate("--seed", 5), generate("--seed", 5))
         self.assertNotEqual(generate("--seed", 5), generate("--seed", 6))
         self.assertEqual(generate("--temperature", 0), generate("--temperature", 0, "--seed", 9))
+        (self.scratch / "merges.txt").write_text("#version: 0.2\nt h\n")  # as many tokens, but other ones for the same text
+        for other in (program("lockstep", "generate", self.scratch / "files"), program("lockstep", "evaluate", self.scratch / "files")):
+            self.fail_with(other, "is not the one with which the model was trained")
+        self.fail_with(ranks(2, self.command("files", *base, "--resume", "auto")), "has the vocabulary's file changed?")
         (self.scratch / "merges.txt").write_text("#version: 0.2\nt h\nth")
         self.fail_with(ranks(2, self.command("cut", *base)), "line 3 has no end: the file is cut short")
 

@@ -10,6 +10,13 @@
 #include "lockstep/io/verified_file.h"
 
 namespace lockstep::checkpoint {
+
+// A tensor of the model's weights, and the tensor of the checkpoint that has its values.
+struct WeightSource {
+  std::string name;
+  std::size_t index;
+};
+
 namespace {
 
 // HDF5's signature is at offset 0, 512, 1024, 2048, ... (HDF5 File Format Specification, "Disk Format: Level 0A").
@@ -20,12 +27,6 @@ bool has_hdf5_signature(const io::FileReader& reader) {
   }
   return false;
 }
-
-// A tensor of the model's weights, and the tensor of the checkpoint that has its values.
-struct WeightSource {
-  std::string name;
-  std::size_t index;
-};
 
 // Finds the weights among a checkpoint's tensors; `has_average` tells whether the average at an index is not empty.
 template <class HasAverage>

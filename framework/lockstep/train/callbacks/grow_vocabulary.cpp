@@ -31,6 +31,10 @@ void GrowVocabulary::load() {
 
 void GrowVocabulary::before_checkpoint(std::int64_t /*step*/) {
   load();
+  write_state();
+}
+
+void GrowVocabulary::write_state() {
   const std::vector<std::int64_t> state = vocabulary_.state();
   setup_.store().write(setup_.buffer, Tensor::from<std::int64_t>(Shape{std::ssize(state)}, state));
 }
@@ -75,6 +79,7 @@ void GrowVocabulary::grow(data::Batch& batch) {
     reused.push_back(field * vocabulary_.options().rows + row);
   reused_ += std::ssize(reused);
   if (!reused.empty() && setup_.reset) setup_.reset(reused);
+  if (setup_.hash_every > 0 && vocabulary_.steps() % setup_.hash_every == 0) write_state();
   look_up(batch);
 }
 

@@ -35,7 +35,8 @@ class GrowVocabulary final : public Callback {
   struct Setup {
     data::VocabularyOptions options{};
     std::vector<Column> columns{};  // of a sample's ids; empty: one for each field
-    std::string buffer{};           // the parameter that has the state
+    std::string buffer{};           // the parameter that gets the state for checkpoints and hashes
+    std::int64_t hash_every = 0;    // steps between hashes of all tensors (Options::hash_every); 0: none
     // The parameters of the trainer; called once the session is built.
     std::function<plan::ParameterStore&()> store{};
     // Called on all ranks, in step with each other, with rows that new ids get after others: tables begin anew there.
@@ -57,6 +58,7 @@ class GrowVocabulary final : public Callback {
 
  private:
   void load();
+  void write_state();
   std::vector<data::Sighting> sightings(const data::Batch& batch) const;
 
   Setup setup_;

@@ -56,7 +56,8 @@ OptionGroup optimiser_rows(Options& o) {
            .value = option_value(o.trainer.tables.rules.all.rule),
            .text = "rule of the rows of sparse tables, of which a step updates those that it used: sgd, adagrad, "
                    "rowwise-adagrad (one number per row), adam (as torch.optim.SparseAdam), ftrl",
-           .resume = Resume::Never},
+           .resume = Resume::Never,
+           .reason = "each rule has its own state of the rows"},
           {.name = "table-rate-scale",
            .value = option_value(o.trainer.tables.rules.all.rate_scale),
            .text = "factor of the learning rate for sparse tables",

@@ -147,6 +147,20 @@ void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const
              file);
 }
 
+// Checks what the records of the data say of the tokenizer of a text, if they do.
+void check_tokenizer(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
+  constexpr const char* kKey = "tokenizer";
+  const auto has = [&](const nlohmann::json& metadata) {
+    return metadata.contains("data") && metadata["data"].is_object() && metadata["data"].contains(kKey);
+  };
+  if (!has(saved) || !has(now)) return;
+  check(
+      saved["data"][kKey] == now["data"][kKey], kSite,
+      "{}: its text has tokens of the tokenizer {}, this run's of {}: the same numbers stand for other texts; has the "
+      "vocabulary's file changed?",
+      file, text_of(saved["data"][kKey]), text_of(now["data"][kKey]));
+}
+
 // Sets an option to its value in a checkpoint; a value of another type changes nothing.
 struct TakeValue {
   const nlohmann::json& value;
@@ -249,6 +263,7 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   if (saved.contains("schedule_epochs")) at.schedule_epochs = field<double>(saved, "schedule_epochs", file);
   check_equal(saved, now, Resume::Never, file);
   check_states(saved, now, file);
+  check_tokenizer(saved, now, file);
   check_samples(saved, now, file);
   const bool streams = entry(now, "train_samples", "this run").is_null();
   const auto size = field<std::int64_t>(now, streams ? "epoch_size" : "train_samples", "this run");
