@@ -11,7 +11,7 @@
 namespace lockstep::datasets {
 namespace {
 
-constexpr std::string_view kHdf5 = "hdf5";
+constexpr std::string_view kBags = "hdf5";
 constexpr std::int64_t kOffsetsAtOnce = 1 << 20;
 
 }  // namespace
@@ -27,7 +27,7 @@ void Hdf5Bag::Integers::read(io::Hdf5Reader& reader, const std::string& file, st
 
 Hdf5Bag::Integers Hdf5Bag::open_integers(io::Hdf5Reader& reader, const std::string& file, const std::string& name) {
   Integers array{.name = name, .info = reader.info(file, name)};
-  check(array.info.shape.rank() == 1 && !is_floating(array.info.dtype), kHdf5,
+  check(array.info.shape.rank() == 1 && !is_floating(array.info.dtype), kBags,
         "{}: '{}' is {} {}, expected integers in one axis: ids of all samples one after the other, or offsets", file,
         name, lockstep::name_of(array.info.dtype), array.info.shape.str());
   return array;
@@ -38,7 +38,7 @@ std::optional<Hdf5Bag> Hdf5Bag::open(io::Hdf5Reader& reader, const std::string& 
   Hdf5Bag result;
   result.places_ = bag.places;
   const std::int64_t lists = reader.lists(file, ids);
-  check(lists < 0 || (bag.offsets.empty() && bag.counts.empty()), kHdf5,
+  check(lists < 0 || (bag.offsets.empty() && bag.counts.empty()), kBags,
         "{}: elements of '{}' are lists, which have their lengths; expected --bags {} without offsets= and counts=",
         file, ids, bag.field);
   if (lists >= 0) {
@@ -49,7 +49,7 @@ std::optional<Hdf5Bag> Hdf5Bag::open(io::Hdf5Reader& reader, const std::string& 
   if (bag.offsets.empty()) return std::nullopt;
   result.ids_ = open_integers(reader, file, ids);
   result.offsets_ = open_integers(reader, file, bag.offsets);
-  check(result.offsets_->size() > 0, kHdf5,
+  check(result.offsets_->size() > 0, kBags,
         "{}: '{}' has no offsets, expected the place at which each bag begins, and the end of the last one", file,
         bag.offsets);
   result.samples_ = result.offsets_->size() - 1;
@@ -65,7 +65,7 @@ void Hdf5Bag::check_offsets(const std::string& file, std::int64_t first, std::sp
       least = offsets[i];
       continue;
     }
-    fail(kHdf5,
+    fail(kBags,
          "{}: '{}'[{}] is {}, expected a number from {} (the offset before it) to {} (the number of ids in '{}')", file,
          offsets_->name, first + static_cast<std::int64_t>(i), offsets[i], least, ids_.size(), ids_.name);
   }
@@ -95,7 +95,7 @@ void Hdf5Bag::read(io::Hdf5Reader& reader, const std::string& file, std::int64_t
     count = reader.read_list(file, ids_.name, sample, places);
   }
   if (count > places_)
-    fail(kHdf5, "{}: '{}', sample {}: a bag of {} ids, expected at most {}; --bags FIELD:{} has places for them", file,
+    fail(kBags, "{}: '{}', sample {}: a bag of {} ids, expected at most {}; --bags FIELD:{} has places for them", file,
          ids_.name, sample, count, places_, count);
   std::ranges::fill(places.subspan(static_cast<std::size_t>(count)), kMissingId);
 }
