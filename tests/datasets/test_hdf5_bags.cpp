@@ -2,8 +2,7 @@
 #include "data/datasets/hdf5_bags.h"
 
 #include "data/datasets/hdf5_fields.h"
-#include "lockstep/io/image_write.h"
-#include "tests/data/support.h"
+#include "tests/datasets/hdf5_files.h"
 #include "tests/datasets/python.h"
 
 namespace lockstep::datasets {
@@ -11,15 +10,6 @@ namespace {
 
 using namespace data;
 using Ids = std::vector<std::int64_t>;
-
-void write_hdf5(const TempDir& dir, const std::string& name, std::vector<io::NamedTensor> tensors) {
-  Bytes image;
-  io::ImageStream(io::source_of(tensors), {}, name).write([&](std::span<const std::byte> bytes) {
-    const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    image.insert(image.end(), first, first + bytes.size());
-  });
-  dir.write(name, image);
-}
 
 // "ids" (5) i64, "start" with these offsets, and "x", as many numbers as there are bags.
 void write_offsets(const TempDir& dir, const std::string& name, const std::vector<std::int32_t>& offsets) {

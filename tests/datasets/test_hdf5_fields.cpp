@@ -5,23 +5,13 @@
 #include <thread>
 
 #include "lockstep/data/inspection.h"
-#include "lockstep/io/image_write.h"
-#include "tests/data/support.h"
+#include "tests/datasets/hdf5_files.h"
 #include "tests/datasets/python.h"
 
 namespace lockstep::datasets {
 namespace {
 
 using namespace data;
-
-void write_hdf5(const TempDir& dir, const std::string& name, std::vector<io::NamedTensor> tensors) {
-  Bytes image;
-  io::ImageStream(io::source_of(tensors), {}, name).write([&](std::span<const std::byte> bytes) {
-    const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    image.insert(image.end(), first, first + bytes.size());
-  });
-  dir.write(name, image);
-}
 
 // Elements first, first + 1, ... in this shape.
 template <class T>

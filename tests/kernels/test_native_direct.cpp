@@ -119,8 +119,8 @@ TEST(NativeDirect, AllDirectionsAreSumsOfProducts) {
 }
 
 // Elements of an activation in blocks, of the weights, and of what one sample of a plain x has.
-struct Sizes {
-  explicit Sizes(const ConvolutionGeometry& g) {
+struct DirectSizes {
+  explicit DirectSizes(const ConvolutionGeometry& g) {
     const auto blocks = [](std::int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; };
     const std::int64_t in = g.batch * g.in_d * g.in_h * g.in_w;
     x = in * blocks(g.in_channels);
@@ -135,7 +135,7 @@ struct Sizes {
 // All that the three directions write, for arrays of random numbers without any slack, which a sanitizer watches.
 std::vector<float> all_directions(const ConvolutionGeometry& g, const kernels::NativeKernels& kernels) {
   const kernels::native::BlockedChannels channels(g);
-  const Sizes n(g);
+  const DirectSizes n(g);
   const auto x = random_values<float>(channels.plain ? n.plain_x : n.x, 1), y = random_values<float>(n.y, 2);
   const auto bias = random_values<float>(g.out_channels, 4);
   std::vector<float> written;

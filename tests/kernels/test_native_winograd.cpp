@@ -37,8 +37,8 @@ std::vector<ConvolutionGeometry> geometries() {
           geometry(1, 16, 16, 46, 91, 1, 1), geometry(0, 16, 16, 4, 4, 1, 1)};
 }
 
-struct Sizes {
-  explicit Sizes(const ConvolutionGeometry& g)
+struct WinogradSizes {
+  explicit WinogradSizes(const ConvolutionGeometry& g)
       : x(g.batch * g.in_channels * g.in_h * g.in_w),
         y(g.batch * g.out_channels * g.out_h() * g.out_w()),
         w(g.out_channels * g.in_channels * 9) {}
@@ -124,7 +124,7 @@ struct Case {
 
 std::vector<float> forward(const Case& c, const kernels::NativeKernels& kernels) {
   const ConvolutionGeometry& g = c.g;
-  const Sizes n(g);
+  const WinogradSizes n(g);
   const Forms form(g);
   const auto x = in_layout(form.x_shape, form.x, random_values<float>(n.x, 1));
   const auto w = in_layout(form.w_shape, form.w, random_values<float>(n.w, 2));
@@ -153,7 +153,7 @@ TEST(NativeWinograd, ForwardIsTheSumOfProducts) {
       const Case c{g, tile, epilogues[next++ % 3]};
       SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_h << " x " << g.in_w
                                       << ", F" << tile << ", bias " << c.epilogue.bias);
-      const Sizes n(g);
+      const WinogradSizes n(g);
       const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2),
                  addend = random_values<float>(n.y, 4);
       const auto bias = random_values<float>(g.out_channels, 3);
@@ -182,7 +182,7 @@ TEST(NativeWinograd, ForwardIsTheSumOfProducts) {
 
 std::vector<float> backward_data(const Case& c, const kernels::NativeKernels& kernels) {
   const ConvolutionGeometry& g = c.g;
-  const Sizes n(g);
+  const WinogradSizes n(g);
   const Forms form(g);
   const auto dy = in_layout(form.y_shape, form.y, random_values<float>(n.y, 1));
   const auto w = in_layout(form.w_shape, form.w, random_values<float>(n.w, 2));
@@ -198,7 +198,7 @@ TEST(NativeWinograd, BackwardDataIsItsTranspose) {
     for (const int tile : {2, 4}) {
       SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_h << " x " << g.in_w
                                       << ", F" << tile);
-      const Sizes n(g);
+      const WinogradSizes n(g);
       const auto dy = random_values<float>(n.y, 1), w = random_values<float>(n.w, 2);
       std::vector<double> want(static_cast<std::size_t>(n.x));
       for_rows(g, [&](std::int64_t xi, std::int64_t yi, std::int64_t wi, std::int64_t count) {
@@ -221,7 +221,7 @@ TEST(NativeWinograd, BackwardDataIsItsTranspose) {
 // dw, and dbias behind it.
 std::vector<float> weight_gradient(const Case& c, const kernels::NativeKernels& kernels) {
   const ConvolutionGeometry& g = c.g;
-  const Sizes n(g);
+  const WinogradSizes n(g);
   const Forms form(g);
   const auto x = in_layout(form.x_shape, form.x, random_values<float>(n.x, 1));
   const auto dy = in_layout(form.y_shape, form.y, random_values<float>(n.y, 2));
@@ -242,7 +242,7 @@ TEST(NativeWinograd, WeightAndBiasGradients) {
     for (const int tile : {2, 4}) {
       SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_h << " x " << g.in_w
                                       << ", F" << tile);
-      const Sizes n(g);
+      const WinogradSizes n(g);
       const auto x = random_values<float>(n.x, 1), dy = random_values<float>(n.y, 2);
       std::vector<double> want(static_cast<std::size_t>(n.w + g.out_channels));
       const std::int64_t plane = g.out_h() * g.out_w();
@@ -290,7 +290,7 @@ TEST(NativeWinograd, ThreadsChangeNoBit) {
 TEST(NativeWinograd, PartsOfWeightGradientsAreAdded) {
   const ConvolutionGeometry both = geometry(16, 144, 144, 12, 11, 1, 1), half = geometry(8, 144, 144, 12, 11, 1, 1);
   const Forms form(both), half_form(half);
-  const Sizes n(both);
+  const WinogradSizes n(both);
   const auto x = in_layout(form.x_shape, form.x, random_values<float>(n.x, 1));
   const auto dy = in_layout(form.y_shape, form.y, random_values<float>(n.y, 2));
   for (const int tile : {2}) {
