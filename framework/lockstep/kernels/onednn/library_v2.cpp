@@ -25,7 +25,9 @@ std::optional<MemoryBlocking> blocking_of(const dnnl::memory::desc& descriptor) 
 
 std::optional<dnnl::memory::desc> descriptor_of(const Shape& shape, const Layout& layout,
                                                 dnnl::memory::data_type data_type) {
-  dnnl::memory::desc result(shape.dims(), data_type, dnnl::memory::dims(shape.dims().size(), 1));
+  dnnl::memory::dims dense(shape.dims().size(), 1);  // strides that oneDNN takes; those of the layout replace them
+  for (std::size_t d = dense.size(); d-- > 1;) dense[d - 1] = dense[d] * shape[static_cast<int>(d)];
+  dnnl::memory::desc result(shape.dims(), data_type, dense);
   dnnl_blocking_desc_t& blocking = result.data.format_desc.blocking;
   for (std::size_t d = 0; d < layout.padded.size(); ++d) {
     result.data.padded_dims[d] = layout.padded[d];
