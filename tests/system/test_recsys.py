@@ -202,7 +202,7 @@ class Recsys(support.SystemTest):
         self.write_files()
         offered = self.succeed(program("train_recsys", "--help")).stdout
         for option in ("series", "symmetry", "targets", "classes", "sample-axis", "noise", "label-smoothing", "missing", "ignore-index", "spatial-axes", "vectors", "augment"):
-            self.assertNotIn(f"  --{option}", offered)
+            self.assertNotIn(f"  --{option} ", offered)
         ids = ("--inputs", "price", "--ids", "item,site", "--label", "click")
         for more, words in ((self.files("criteo"), "--hash-ids"), (("--missing", "skip"), "unknown option --missing"),
                             (self.files("csv", *ids), "('site'): the id is the text 'www.0.org'"),
