@@ -211,7 +211,7 @@ class Recsys(support.SystemTest):
                             (self.files("csv", "--inputs", "price", "--ids", "site,item", "--label", "price", "--hash-ids", 9), "the label is"),
                             (self.files("ratings", "--model", "dlrm", "--group-auc", "user"), "--group-auc is 'user', expected one of the fields of ids: userId, movieId"),
                             (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:2"), "a bag of more than 2 ids"),
-                            (self.files("csv", "--inputs", "price", "--ids", "site", "--label", "click", "--bags", "item"), "--bags names the field 'item'"),
+                            (self.files("csv", "--inputs", "price", "--ids", "site", "--label", "click", "--bags", "item", "--hash-ids", 9), "--bags names the field 'item'"),
                             (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:offsets=o"), "expected it with hdf5"),
                             (("--negatives", 2), "--negatives 2 without --loss softmax"),
                             (("--dataset", "records", "--data-dir", self.scratch), "no train.index"),
