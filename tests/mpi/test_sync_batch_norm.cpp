@@ -52,9 +52,12 @@ TEST(SyncBatchNorm, ResNet20TrainsAsOneRank) {
   const auto exact = run_task(Communicator::self(), resnet20_task(DType::F64));
   const auto together = run_task(world(), resnet20_task(DType::F64));
   EXPECT_LT(distance(*exact->trainer, *together->trainer), 1e-9);
-  const auto alone = run_task(Communicator::self(), resnet20_task(DType::F32));
-  const auto rounded = run_task(world(), resnet20_task(DType::F32));
-  EXPECT_LT(distance(alone->losses, rounded->losses), 1e-5);  // weights differ more where a ReLU flips
+  // Where rounding flips a ReLU, runs part: with direct sums after more steps than with Winograd's. So do weights,
+  // which are not compared.
+  Task direct = resnet20_task(DType::F32);
+  direct.options.compile.kernels.conv_math = kernels::KernelOptions::ConvMath::Exact;
+  const auto alone = run_task(Communicator::self(), direct), rounded = run_task(world(), direct);
+  EXPECT_LT(distance(alone->losses, rounded->losses), 1e-5);
 }
 
 TEST(SyncBatchNorm, PartsMayBeUnevenOrEmpty) {
