@@ -55,7 +55,7 @@ plan::Traced click_task(const ClickModel& model, const plan::Inputs& in, const C
   traced.loss = in_batch_softmax(towers->user(inputs), towers->item(inputs), candidates(*towers, in, inputs, options),
                                  {.sample = label});
   // Samples without a click weigh nothing, and a small batch may have no other ones: its loss and gradient are 0, but a
-  // step whose weight is 0 is an error. Beside the weight of a click this number disappears in rounding.
+  // step whose weight is 0 is an error. Added to the weight of a click, this number disappears in rounding.
   constexpr double kLeastWeight = 1e-30;
   traced.loss.weight = traced.loss.weight + kLeastWeight;
   traced.metrics.push_back(metrics::log_loss(logits, label));

@@ -46,7 +46,7 @@ struct BlockedTable {
   // first one's.
   struct Outer {
     std::int64_t positions, vectors;  // vectors: 1 or 2
-    std::int64_t inputs;              // 1 to 16: the others' rows of dw are not touched, nor is x read there
+    std::int64_t inputs;              // 1 to 16; of further inputs, dw is not written and x not read
     const Term* terms;
     std::int64_t count;
     const float* x;

@@ -1,6 +1,6 @@
 // GFLOP/s on one core of a Xeon with AVX-512 beside other jobs (peak 249), for (samples, out, in), forward, backward
 // data, backward weights: oneDNN 2.6 with the weights' layout left to it | oneDNN with plain weights | OpenBLAS 0.3.21
-// | these kernels (weights: without the gradient of the bias, which the others include, but OpenBLAS).
+// | these kernels. Backward weights of oneDNN include the gradient of the bias; OpenBLAS and these kernels do not.
 //   2048,  384,  384   222 207 137 | 202 218 193 | 158 189 187 | 208 202 202
 //   2048, 1152,  384   195 177 114 | 195 204 177 | 179 171 171 | 197 193 189
 //   2048, 1536,  384   181 166  50 | 192 184 130 | 175 154 120 | 199 177 134

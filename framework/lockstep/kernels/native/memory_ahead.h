@@ -9,8 +9,8 @@
 
 namespace lockstep::kernels::native {
 
-// Segments [outer][inner], in cache lines of 16 floats: those of the first outer index begin `skip` lines later, those
-// of the last end at `last_end`, the others at `end`.
+// Segments [outer][inner], in cache lines of 16 floats. A segment of the first outer index begins at line `skip`, any
+// other at line 0; a segment of the last outer index ends at line `last_end`, any other at line `end`.
 struct MemoryRegion {
   const float* base = nullptr;
   std::int64_t outer = 0, outer_stride = 0, inner = 0, inner_stride = 0;  // strides in elements

@@ -34,7 +34,8 @@ Place product_place(const KernelRequest& r);  // by the measurements in matrix_p
 // Linear layers and products of matrices, f32 and f64: those that belong to the place.
 std::vector<KernelRow> product_rows(Place place);
 void register_products(KernelRegistry& registry, Place place);
-// Convolutions on blocks of channels: those that should be faster than oneDNN's (`first`), or the others.
+// Direct convolutions on blocks of channels. `first`: the convolutions that should be faster than oneDNN's; else all
+// further ones.
 void add_blocked_convolutions(KernelRegistry& registry, bool first);
 
 }  // namespace lockstep::kernels::native

@@ -30,7 +30,7 @@ struct CheckpointOptions {
   double every_minutes = 0;       // minutes between checkpoints; 0: none
   bool change_bits = false;       // a resume may have other KernelOptions::bits than the checkpoint
   std::string keep = "3";         // the files that stay, as parse_retention() reads it (checkpoint/retention.h)
-  // One of this number of checkpoints has all rows of sparse tables; the others have the rows that changed since then.
+  // One of this number of checkpoints has all rows of sparse tables; each other one has the rows that changed since.
   std::int64_t full_tables_every = 1;
   std::int64_t table_copy_mb = 256;  // MiB of tables that are copied in memory; larger ones go to a file
 
