@@ -1,9 +1,11 @@
 #include "lockstep/comm/shared_window.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -25,6 +27,21 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage 
 // Windows are mapped at pages, so a segment has the same offset within a page in every process.
 std::byte* page_within(void* base) {
   return reinterpret_cast<std::byte*>(whole_pages(reinterpret_cast<std::uintptr_t>(base)));
+}
+
+#ifndef MADV_POPULATE_WRITE
+constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14; older headers do not have it
+#endif
+
+// Reserves the memory behind these whole pages. Returns 0, or the reason why the system has no memory for them: another
+// process may have filled /dev/shm since its room was measured, and a write would then end this process with SIGBUS. A
+// kernel before 5.14 cannot tell; the memory is then as if it was reserved.
+int reserve_pages(std::byte* begin, std::size_t bytes) {
+  while (madvise(begin, bytes, MADV_POPULATE_WRITE) != 0) {
+    if (errno == EINVAL || errno == ENOSYS) return 0;
+    if (errno != EAGAIN && errno != EINTR) return errno == EFAULT ? ENOSPC : errno;  // EFAULT: it would be SIGBUS
+  }
+  return 0;
 }
 
 }  // namespace
@@ -102,9 +119,19 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
     segments_.emplace_back(page + kPage, static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]));
     states.push_back(reinterpret_cast<SharedNumber<int>*>(page));
   }
+  std::byte* const mine = segment(node.rank()).data();
+  const int lack = node.allreduce(reserve_pages(mine - kPage, whole_pages(bytes) + kPage), ReduceOp::Max);
+  if (lack != 0) {  // on all ranks alike
+    MPI_Win_unlock_all(handle_->window);
+    MPI_Win_free(&handle_->window);
+    fail("shared memory",
+         "{} ranks of host {} need {} MiB in /dev/shm, which could not be reserved: {}. Another process may have taken "
+         "the room; enlarge it (containers: --shm-size), or use --allreduce messages",
+         node.size(), node.host(), (total >> 20) + 1, std::strerror(lack));
+  }
   states[static_cast<std::size_t>(node.rank())]->store(Handle::InUse);
   // Each rank touches its segment now: its pages are then near this rank, and a lack of memory shows at the start.
-  std::memset(segment(node.rank()).data(), 0, bytes);
+  std::memset(mine, 0, bytes);
   node.barrier();
   handle_->states = std::move(states);
 }

@@ -27,6 +27,17 @@ Tensor::Tensor(Shape shape, DType dtype) : shape_(std::move(shape)), dtype_(dtyp
   buffer_ = allocate_aligned(bytes());
 }
 
+Tensor Tensor::over(Shape shape, DType dtype, void* memory) {
+  for (std::int64_t d : shape.dims()) check(d >= 0, "tensor", "shape {} has a negative dimension", shape.str());
+  Tensor tensor;
+  tensor.shape_ = std::move(shape);
+  tensor.dtype_ = dtype;
+  check(memory != nullptr || tensor.bytes() == 0, "tensor", "no memory for shape {}, expected an address",
+        tensor.shape_.str());
+  if (tensor.bytes() > 0) tensor.buffer_ = AlignedBuffer(static_cast<std::byte*>(memory), FreeDeleter{true});
+  return tensor;
+}
+
 std::size_t Tensor::bytes() const {
   std::size_t bytes = 0;
   check(!__builtin_mul_overflow(static_cast<std::size_t>(elements()), size_of(dtype_), &bytes), "tensor",
