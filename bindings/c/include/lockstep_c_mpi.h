@@ -1,0 +1,15 @@
+/* The one function of Lockstep for C that knows MPI's own types. It is inline, so the library's ABI does not depend on
+ * how an MPI library defines MPI_Comm. */
+#ifndef LOCKSTEP_C_MPI_H
+#define LOCKSTEP_C_MPI_H
+
+#include <mpi.h>
+
+#include "lockstep_c.h"
+
+static inline int lockstep_trainer_create_mpi(lockstep_model* model, MPI_Comm comm,
+                                              const lockstep_trainer_options* options, lockstep_trainer** trainer) {
+  return lockstep_trainer_create(model, (int64_t)MPI_Comm_c2f(comm), options, trainer);
+}
+
+#endif
