@@ -80,8 +80,8 @@ std::unique_ptr<lockstep_trainer> make_trainer(lockstep_model* model, int64_t fo
 
 }  // namespace
 
-int lockstep_abi_version(void) { return 1; }
-const char* lockstep_version(void) { return LOCKSTEP_VERSION; }
+int lockstep_abi_version() { return 1; }
+const char* lockstep_version() { return LOCKSTEP_VERSION; }
 
 const char* lockstep_error_name(int code) {
   switch (code) {
@@ -108,7 +108,7 @@ const char* lockstep_error_name(int code) {
   }
 }
 
-const char* lockstep_last_error(void) { return last_message(); }
+const char* lockstep_last_error() { return last_message(); }
 
 int lockstep_set_log(lockstep_log_function log, int least, void* user) {
   return guarded(LOCKSTEP_ERROR_OTHER, [&] { set_log_function(log, least, user); });
