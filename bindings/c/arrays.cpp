@@ -87,8 +87,8 @@ void scatter(const Tensor& from, const View& view) {
 }
 
 void require_conversion(const View& view, DType type) {
-  require(view.type == type || (is_floating(view.type) && is_floating(type)), view.name,
-          "elements are {}, expected {}", name_of(view.type), is_floating(type) ? "f32 or f64" : name_of(type));
+  require(view.type == type || (is_floating(view.type) && is_floating(type)), view.name, "elements are {}, expected {}",
+          name_of(view.type), is_floating(type) ? "f32 or f64" : name_of(type));
 }
 
 }  // namespace
@@ -123,13 +123,12 @@ View view_of(const lockstep_array* array, const char* name, const Shape& sample)
   require(extents == expected, name,
           "the array is {} (samples first), expected {} samples of shape {}; in a Fortran array samples are last",
           whole.str(), whole[0], sample.str());
-  View view{.name = name, .data = a.data, .type = type_of(a, name), .shape = wanted,
-            .stride = strides_in(wanted, strides)};
+  View view{
+      .name = name, .data = a.data, .type = type_of(a, name), .shape = wanted, .stride = strides_in(wanted, strides)};
   require(a.data != nullptr || wanted.elements() == 0, name, "data is null, expected the address of {} elements",
           wanted.elements());
   const auto address = reinterpret_cast<std::uintptr_t>(a.data);
-  require(address % size_of(view.type) == 0, name, "data is not aligned for elements of {} bytes",
-          size_of(view.type));
+  require(address % size_of(view.type) == 0, name, "data is not aligned for elements of {} bytes", size_of(view.type));
   return view;
 }
 

@@ -12,8 +12,8 @@
 namespace lockstep::bindings {
 
 struct View {
-  const char* name = "";               // of the argument, for messages
-  void* data = nullptr;                // address of the element with indices 0
+  const char* name = "";  // of the argument, for messages
+  void* data = nullptr;   // address of the element with indices 0
   DType type = DType::F64;
   Shape shape{};                       // samples first
   std::vector<std::int64_t> stride{};  // elements between neighbours, as many as dimensions

@@ -19,8 +19,8 @@
 namespace lockstep::bindings {
 namespace {
 
-constexpr std::array<std::string_view, 7> kLosses{"mse",  "l1",          "huber", "smooth_l1",
-                                                  "relative_l2", "cross_entropy", "bce"};
+constexpr std::array<std::string_view, 7> kLosses{"mse",           "l1", "huber", "smooth_l1", "relative_l2",
+                                                  "cross_entropy", "bce"};
 constexpr std::array<std::string_view, 4> kMetrics{"mae", "rmse", "r2", "accuracy"};
 
 template <std::size_t N>
@@ -97,7 +97,8 @@ void DescribedModel::describe_network(JsonReader& options) {
   const int given = static_cast<int>(options.has("layers")) + static_cast<int>(options.has("field_model")) +
                     static_cast<int>(options.has("classifier"));
   if (given != 1) {
-    fail_description("model", formatted("{} of 'layers', 'field_model' and 'classifier' are given, expected one", given));
+    fail_description("model",
+                     formatted("{} of 'layers', 'field_model' and 'classifier' are given, expected one", given));
   }
   if (options.has("layers")) {
     auto chain = std::make_unique<LayerChain>(options.member("layers"), "model.layers");

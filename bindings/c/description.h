@@ -30,7 +30,7 @@ class DescribedModel {
   const Shape& input() const { return input_; }      // of one sample
   const Shape& output() const { return output_; }
   const Shape& target() const { return target_; }
-  DType dtype() const { return dtype_; }              // of weights, inputs and outputs
+  DType dtype() const { return dtype_; }  // of weights, inputs and outputs
   DType target_type() const { return has_classes_ ? DType::I32 : dtype_; }
   bool has_classes() const { return has_classes_; }  // targets are the numbers of classes
   const nn::Module& module() const { return *module_; }

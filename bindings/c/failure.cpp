@@ -11,7 +11,7 @@
 namespace lockstep::bindings {
 namespace {
 
-thread_local std::string message;                  // NOLINT: the thread's last error
+thread_local std::string message;                   // NOLINT: the thread's last error
 thread_local const char* without_memory = nullptr;  // in its place where memory for a message was short
 
 }  // namespace

@@ -25,9 +25,8 @@ Tensor ones(const Shape& shape, DType type) {
 
 Inference::Inference(std::shared_ptr<const DescribedModel> model)
     : model_(std::move(model)),
-      predictor_(
-          model_->module(), [m = model_.get()](const plan::Inputs& in) { return m->forward(in[kInput]); },
-          {.dtype = model_->dtype(), .input = kInput}) {}
+      predictor_(model_->module(), [m = model_.get()](const plan::Inputs& in) { return m->forward(in[kInput]); },
+                 {.dtype = model_->dtype(), .input = kInput}) {}
 
 void Inference::load(const std::filesystem::path& file) {
   predictor_.load(file);
@@ -58,8 +57,8 @@ infer::Predictor& Inference::gradients() {
       check(static_cast<bool>(result), "gradient", "the prediction does not depend on the input");
       return result;
     };
-    gradients_ = std::make_unique<infer::Predictor>(
-        model_->module(), gradient, infer::PredictorOptions{.dtype = model_->dtype(), .input = kInput});
+    gradients_ = std::make_unique<infer::Predictor>(model_->module(), gradient,
+                                                    infer::PredictorOptions{.dtype = model_->dtype(), .input = kInput});
   }
   if (gradients_are_old_) gradients_->load(weights());
   gradients_are_old_ = false;

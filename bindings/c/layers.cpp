@@ -122,8 +122,8 @@ const std::map<std::string, Maker>& makers() {
       {"Flatten", [](LayerChain& chain, const std::string& name, JsonReader&) { chain.append<nn::Flatten>(name); }},
       {"LayerNorm",
        [](LayerChain& chain, const std::string& name, JsonReader& o) {
-         chain.append<nn::LayerNorm>(name,
-                                     nn::LayerNormConfig{.shape = o.shape("shape"), .epsilon = o.get<double>("eps", 1e-5)});
+         chain.append<nn::LayerNorm>(
+             name, nn::LayerNormConfig{.shape = o.shape("shape"), .epsilon = o.get<double>("eps", 1e-5)});
        }},
       {"GroupNorm",
        [](LayerChain& chain, const std::string& name, JsonReader& o) {
@@ -175,10 +175,18 @@ const std::map<std::string, Maker>& makers() {
 
 // Activations without options.
 const std::map<std::string, Value (*)(Value)>& functions() {
-  static const std::map<std::string, Value (*)(Value)> table{
-      {"ReLU", relu},          {"ReLU6", relu6},   {"GELU", gelu},           {"SiLU", silu},
-      {"Sigmoid", sigmoid},    {"Tanh", tanh},     {"Hardswish", hard_swish}, {"Hardsigmoid", hard_sigmoid},
-      {"Exp", lockstep::exp}, {"Square", square}, {"Sin", lockstep::sin},    {"Abs", lockstep::abs}};
+  static const std::map<std::string, Value (*)(Value)> table{{"ReLU", relu},
+                                                             {"ReLU6", relu6},
+                                                             {"GELU", gelu},
+                                                             {"SiLU", silu},
+                                                             {"Sigmoid", sigmoid},
+                                                             {"Tanh", tanh},
+                                                             {"Hardswish", hard_swish},
+                                                             {"Hardsigmoid", hard_sigmoid},
+                                                             {"Exp", lockstep::exp},
+                                                             {"Square", square},
+                                                             {"Sin", lockstep::sin},
+                                                             {"Abs", lockstep::abs}};
   return table;
 }
 

@@ -151,8 +151,8 @@ const char* lockstep_model_description(const lockstep_model* model) {
   return model == nullptr ? nullptr : model->described->text().c_str();
 }
 
-int lockstep_model_shapes(const lockstep_model* model, int32_t* input_rank, int64_t* input_extent,
-                          int32_t* output_rank, int64_t* output_extent) {
+int lockstep_model_shapes(const lockstep_model* model, int32_t* input_rank, int64_t* input_extent, int32_t* output_rank,
+                          int64_t* output_extent) {
   return guarded(LOCKSTEP_ERROR_ARGUMENT, [&] {
     require(model != nullptr, "the model is null");
     copy_shape(model->described->input(), input_rank, input_extent);
@@ -206,8 +206,7 @@ int lockstep_trainer_predict(lockstep_trainer* trainer, const lockstep_array* in
 
 int lockstep_trainer_gradient(lockstep_trainer* trainer, const lockstep_array* input, const lockstep_array* direction,
                               const lockstep_array* gradient) {
-  return guarded(LOCKSTEP_ERROR_OTHER,
-                 [&] { training_of(trainer).inference().gradient(input, direction, gradient); });
+  return guarded(LOCKSTEP_ERROR_OTHER, [&] { training_of(trainer).inference().gradient(input, direction, gradient); });
 }
 
 int lockstep_trainer_remember(lockstep_trainer* trainer, const lockstep_array* input, const lockstep_array* target) {

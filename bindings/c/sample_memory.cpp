@@ -15,8 +15,7 @@ std::uint64_t stream(std::uint64_t kind, std::int64_t n) { return 2 * static_cas
 
 }  // namespace
 
-SampleMemory::SampleMemory(std::int64_t capacity, std::size_t input_bytes, std::size_t target_bytes,
-                           std::uint64_t seed)
+SampleMemory::SampleMemory(std::int64_t capacity, std::size_t input_bytes, std::size_t target_bytes, std::uint64_t seed)
     : capacity_(capacity),
       input_bytes_(input_bytes),
       target_bytes_(target_bytes),
@@ -30,8 +29,8 @@ void SampleMemory::offer(const Tensor& inputs, const Tensor& targets) {
     const std::int64_t n = counts_.offered++;
     std::int64_t slot = held_;
     if (held_ == capacity_) {
-      slot = static_cast<std::int64_t>(
-          RandomStream(seed_, stream(kOffers, n)).below(static_cast<std::uint64_t>(n) + 1));
+      slot =
+          static_cast<std::int64_t>(RandomStream(seed_, stream(kOffers, n)).below(static_cast<std::uint64_t>(n) + 1));
       if (slot >= capacity_) continue;
     } else {
       ++held_;

@@ -79,7 +79,8 @@ Training::Training(comm::Communicator comm, std::shared_ptr<const DescribedModel
   trainer_.emplace(comm_, model_->module(), trace, model_->fields(), std::move(*made));
   if (!weights.empty()) {
     std::vector<io::NamedTensor> named;
-    for (const io::NamedTensor& each : weights) named.push_back({formatted("model/{}", each.name), each.tensor.clone()});
+    for (const io::NamedTensor& each : weights)
+      named.push_back({formatted("model/{}", each.name), each.tensor.clone()});
     trainer_->load(named, 0, true);
   }
   trainer_->listen([this] { return callback_.asked_to_stop ? kStop : 0; });
@@ -150,7 +151,8 @@ lockstep_result Training::train(const data::Batch& batch, double rate, Clock::ti
   try {
     if (callback_.function(&result, callback_.user) != 0) callback_.asked_to_stop = true;
   } catch (const std::exception& error) {
-    throw CodedError(LOCKSTEP_ERROR_CALLBACK, formatted("[callback] after update {}: {}", result.updates, error.what()));
+    throw CodedError(LOCKSTEP_ERROR_CALLBACK,
+                     formatted("[callback] after update {}: {}", result.updates, error.what()));
   } catch (...) {
     throw CodedError(LOCKSTEP_ERROR_CALLBACK, formatted("[callback] after update {}: an exception", result.updates));
   }
@@ -218,8 +220,9 @@ lockstep_result Training::evaluate(const lockstep_array* input, const lockstep_a
   communicate([&] { totals = add_up(comm_, sums); });
   metrics_ = totals.metrics;
   if (!std::isfinite(totals.loss)) {
-    throw CodedError(LOCKSTEP_ERROR_NOT_FINITE,
-                     formatted("[evaluation] the loss is {}: an input, a target or a weight is not finite", totals.loss));
+    throw CodedError(
+        LOCKSTEP_ERROR_NOT_FINITE,
+        formatted("[evaluation] the loss is {}: an input, a target or a weight is not finite", totals.loss));
   }
   return result_of(totals, mine.samples(), begin);
 }

@@ -1,6 +1,7 @@
 // A trainer of a described model on arrays of the program: what lockstep_trainer_* do, with C++ errors. Collective
 // functions check the arguments of all ranks together, so a wrong one throws the same error on all ranks, before the
-// step. An error in the middle of a step leaves the ranks out of step: the trainer is unusable from then on. One thread.
+// step. An error in the middle of a step leaves the ranks out of step: the trainer is unusable from then on. One
+// thread.
 #pragma once
 
 #include <lockstep_c.h>

@@ -25,8 +25,7 @@ void fill(plan::Plan& plan, const data::Batch& batch, std::int64_t begin, std::i
     void* input = plan.input(batch.names[i]);
     const Tensor& field = batch.fields[i];
     if (input == nullptr || samples == 0) continue;  // the model does not read it
-    const std::size_t row =
-        static_cast<std::size_t>(field.shape().tail().elements()) * size_of(field.dtype());
+    const std::size_t row = static_cast<std::size_t>(field.shape().tail().elements()) * size_of(field.dtype());
     std::memcpy(input, field.raw() + static_cast<std::size_t>(begin) * row, static_cast<std::size_t>(samples) * row);
   }
 }

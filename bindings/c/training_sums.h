@@ -12,7 +12,7 @@
 namespace lockstep::bindings {
 
 struct EvaluationSums {
-  std::vector<double> sums{};                // as train::add_sums() lays them out
+  std::vector<double> sums{};               // as train::add_sums() lays them out
   std::vector<plan::PlanMetric> metrics{};  // of the model
 };
 

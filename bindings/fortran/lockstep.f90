@@ -187,10 +187,10 @@ module lockstep
       real(c_double), value :: seconds, rate
       type(lockstep_result), intent(inout) :: result
     end function
-    integer(c_int) function c_trainer_on_step(trainer, function, user) bind(c, name="lockstep_trainer_on_step")
+    integer(c_int) function c_trainer_on_step(trainer, callback, user) bind(c, name="lockstep_trainer_on_step")
       import :: c_ptr, c_funptr, c_int
       type(c_ptr), value :: trainer, user
-      type(c_funptr), value :: function
+      type(c_funptr), value :: callback
     end function
     integer(c_int) function c_trainer_save(trainer, text) bind(c, name="lockstep_trainer_save")
       import :: c_ptr, c_char, c_int
@@ -698,16 +698,16 @@ contains
                                     found), code)
     call give_result(found, result)
   end subroutine
-  ! `function` is bind(c), with the interface lockstep_step_function.
-  subroutine lockstep_trainer_on_step(trainer, function, user, code)
+  ! `callback` is bind(c), with the interface lockstep_step_function.
+  subroutine lockstep_trainer_on_step(trainer, callback, user, code)
     type(lockstep_trainer), intent(in) :: trainer
-    procedure(lockstep_step_function) :: function
+    procedure(lockstep_step_function) :: callback
     type(c_ptr), intent(in), optional :: user
     integer, intent(out), optional :: code
     type(c_ptr) :: address
     address = c_null_ptr
     if (present(user)) address = user
-    call hand_over(c_trainer_on_step(trainer%handle, c_funloc(function), address), code)
+    call hand_over(c_trainer_on_step(trainer%handle, c_funloc(callback), address), code)
   end subroutine
   subroutine lockstep_trainer_save(trainer, path, code)
     type(lockstep_trainer), intent(in) :: trainer

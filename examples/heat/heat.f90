@@ -1,0 +1,388 @@
+! examples/heat/heat.cpp in Fortran: a solver that trains a surrogate of its most expensive part while it computes, and
+! uses it. docs/in_situ.md explains the program.
+!
+!   mpirun -n 4 heat_fortran --steps 200 --learners 2 --budget 0.01 --csv heat.csv --state heat --resume
+module heat_surrogate
+  use, intrinsic :: iso_c_binding, only: c_int64_t
+  use, intrinsic :: iso_fortran_env, only: error_unit, real64
+  use mpi_f08
+  use lockstep_mpi_f08
+  implicit none
+
+  integer, parameter :: dp = real64
+  integer :: cells = 48, steps = 120, learners = 1, updates = 8, save_every = 20, kill_at = -1
+  integer, parameter :: batch = 64, audit = 37
+  real(dp) :: budget = 1e9_dp, tolerance = 4e-3_dp
+  real(dp), parameter :: rate = 2e-3_dp
+  character(256) :: csv = '', state = ''
+  logical :: resume = .false.
+
+  ! Two networks of different first weights. Where they differ, neither has learned the state: the error's estimate.
+  type(lockstep_trainer) :: trainers(2)
+  type(lockstep_model) :: models(2)
+  logical :: learns = .false., loaded = .false.
+  integer(c_int64_t) :: done_updates = 0
+  character(*), parameter :: network = '{"input": [2], "output": [1], "type": "f64", "loss": "mse", "layers": [' // &
+    '{"type": "Linear", "in": 2, "out": 24}, {"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 24}, ' // &
+    '{"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 1}, {"type": "Sigmoid"}]}'
+
+contains
+
+  ! Says what went wrong. The simulation goes on in any case.
+  logical function good(code, what)
+    integer, intent(in) :: code
+    character(*), intent(in) :: what
+    good = code == LOCKSTEP_OK
+    if (.not. good) write (error_unit, '(7a)') 'heat: ', what, ': ', lockstep_error_name(code), ': ', &
+      lockstep_last_error(), '; the solver goes on'
+  end function
+
+  subroutine make_surrogate(comm)
+    type(MPI_Comm), intent(in) :: comm
+    type(lockstep_model) :: model
+    type(lockstep_trainer_options) :: options
+    integer :: k, code, ranks
+    call MPI_Comm_size(comm, ranks)
+    learns = .true.
+    options%batch = batch * ranks
+    options%memory = 20000
+    do k = 1, 2
+      call lockstep_model_create(network, model, code)
+      learns = good(code, 'a model')
+      if (.not. learns) return
+      options%seed = k
+      call lockstep_trainer_create(model, comm, options, trainers(k), code)
+      learns = good(code, 'a trainer')
+      call lockstep_model_free(model)
+      if (.not. learns) return
+    end do
+  end subroutine
+
+  logical function is_ready()
+    is_ready = loaded
+    if (learns) is_ready = done_updates >= 50
+  end function
+
+  ! Remembers samples (T, Y) -> share burnt, and trains within the budget. A failure ends the training alone.
+  subroutine train(inputs, targets)
+    real(dp), intent(in), target :: inputs(:, :), targets(:)
+    type(lockstep_result) :: result
+    integer :: k, code
+    do k = 1, 2
+      if (.not. learns) return
+      call lockstep_trainer_remember(trainers(k), lockstep_array_of(inputs), lockstep_array_of(targets), code)
+      if (.not. good(code, 'remembering')) continue
+      call lockstep_trainer_replay(trainers(k), batch, updates, budget / 2, rate, code, result)
+      learns = good(code, 'training')
+      done_updates = result%updates
+    end do
+  end subroutine
+
+  ! The mean of both networks, and how far they are apart.
+  logical function predict(inputs, mean, apart)
+    real(dp), intent(in), target :: inputs(:, :)
+    real(dp), intent(inout), target :: mean(:), apart(:)
+    real(dp) :: first
+    integer :: k, i, code
+    predict = .false.
+    do k = 1, 2
+      if (learns .and. k == 1) call lockstep_trainer_predict(trainers(1), lockstep_array_of(inputs), lockstep_array_of(mean), code)
+      if (learns .and. k == 2) call lockstep_trainer_predict(trainers(2), lockstep_array_of(inputs), lockstep_array_of(apart), code)
+      if (.not. learns .and. k == 1) call lockstep_model_predict(models(1), lockstep_array_of(inputs), lockstep_array_of(mean), code)
+      if (.not. learns .and. k == 2) call lockstep_model_predict(models(2), lockstep_array_of(inputs), lockstep_array_of(apart), code)
+      if (.not. good(code, 'predicting')) return
+    end do
+    do i = 1, size(mean)
+      first = mean(i)
+      mean(i) = (first + apart(i)) / 2
+      apart(i) = abs(first - apart(i))
+    end do
+    predict = .true.
+  end function
+
+  function network_file(name, k) result(path)
+    character(*), intent(in) :: name
+    integer, intent(in) :: k
+    character(:), allocatable :: path
+    path = trim(name) // '-' // achar(iachar('0') + k) // '.h5'
+  end function
+
+  logical function save_networks(name)  ! collective over the learners
+    character(*), intent(in) :: name
+    integer :: k, code
+    do k = 1, 2
+      call lockstep_trainer_save(trainers(k), network_file(name, k), code)
+      save_networks = good(code, 'saving')
+      if (.not. save_networks) return
+    end do
+  end function
+
+  ! A learner goes on where it was; another rank predicts with what the learners have saved.
+  subroutine load_networks(name)
+    character(*), intent(in) :: name
+    type(lockstep_model) :: model
+    type(lockstep_result) :: result
+    integer :: k, code
+    do k = 1, 2
+      if (learns) then
+        call lockstep_trainer_resume(trainers(k), network_file(name, k), code)
+        learns = good(code, 'resuming')
+        if (.not. learns) return
+        call lockstep_trainer_replay(trainers(k), 1, 0, 0.0_dp, 0.0_dp, code, result)  ! no step: the number of updates
+        done_updates = result%updates
+      else
+        call lockstep_model_load(network_file(name, k), model, code)
+        if (.not. good(code, 'loading')) return
+        call lockstep_model_free(models(k))
+        models(k) = model
+        if (k == 2) loaded = .true.
+      end if
+    end do
+  end subroutine
+
+  subroutine free_surrogate()
+    integer :: k
+    do k = 1, 2
+      call lockstep_trainer_free(trainers(k))
+      call lockstep_model_free(models(k))
+    end do
+  end subroutine
+end module
+
+program heat
+  use heat_surrogate
+  implicit none
+  real(dp), parameter :: heat_of_fuel = 1.5_dp, activation = 4, factor = 200, dt = 2e-3_dp
+  integer, parameter :: small_steps = 400
+  type(MPI_Comm) :: learning
+  real(dp), allocatable :: t(:, :), y(:, :), old(:, :)
+  real(dp) :: account(7), x, z, sums(2), cell_seconds = 0
+  integer :: rank, ranks, first, last, ny, i, j, step, begin, networks, unit
+  character(256) :: name
+
+  call MPI_Init_thread(MPI_THREAD_FUNNELED, i)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  call MPI_Comm_size(MPI_COMM_WORLD, ranks)
+  call read_options()
+  call MPI_Comm_split(MPI_COMM_WORLD, merge(0, MPI_UNDEFINED, rank < learners), rank, learning)
+  if (rank < learners) call make_surrogate(learning)
+  first = cells * rank / ranks
+  last = cells * (rank + 1) / ranks
+  ny = last - first
+  allocate (t(cells, 0:ny + 1), y(cells, 0:ny + 1), old(cells, 0:ny + 1))
+  t = 1
+  y = 1
+  do j = 1, ny
+    do i = 1, cells
+      x = (i - 0.5_dp) / cells - 0.5_dp
+      z = (first + j - 0.5_dp) / cells - 0.5_dp
+      t(i, j) = t(i, j) + 1.5_dp * exp(-60 * (x * x + z * z))
+    end do
+  end do
+  begin = 0
+  if (resume) call go_on()
+  if (rank == 0 .and. csv /= '') then
+    open (newunit=unit, file=csv, position=merge('append', 'rewind', begin > 0), action='write')
+    if (begin == 0) write (unit, '(a)') 'step,solver_cells,surrogate_cells,estimate,error,saved_s,training_s,solver_s'
+  end if
+  do step = begin, steps - 1
+    account = 0
+    call burn_all()
+    call conduct()
+    call report()
+    if (state /= '' .and. mod(step + 1, save_every) == 0) call save_all()
+    if (step == kill_at .and. rank == 0) call kill_this_process()
+  end do
+  sums = [sum(t(:, 1:ny)), sum(y(:, 1:ny))]
+  call MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
+  if (rank == 0) print '(a, es20.12, a, es20.12)', 'heat ', sums(1), ' fuel ', sums(2)
+  call free_surrogate()
+  if (rank < learners) call MPI_Comm_free(learning)
+  call MPI_Finalize()
+
+contains
+
+  ! Fuel burnt in one step, as a share of the fuel that was there: the expensive part.
+  real(dp) function burn(temperature, fuel)
+    real(dp), intent(in) :: temperature, fuel
+    real(dp) :: hot, left, burnt
+    integer :: n
+    hot = temperature
+    left = fuel
+    do n = 1, small_steps
+      burnt = dt / small_steps * factor * left * exp(-activation / hot)
+      left = left - burnt
+      hot = hot + heat_of_fuel * burnt
+    end do
+    burn = 0
+    if (fuel > 0) burn = 1 - left / fuel
+  end function
+
+  ! Burns the fuel of all cells of this rank, by the surrogate where its two networks agree, else by the solver.
+  subroutine burn_all()
+    real(dp), allocatable, target :: inputs(:, :), share(:), apart(:), known_inputs(:, :), known(:)
+    real(dp) :: exact, from
+    integer :: n, c, known_cells
+    logical :: trusted, audited
+    n = cells * ny
+    allocate (inputs(2, n), share(n), apart(n), known_inputs(2, n), known(n))
+    inputs(1, :) = reshape(t(:, 1:ny), [n])
+    inputs(2, :) = reshape(y(:, 1:ny), [n])
+    share = 0
+    apart = 1e9_dp
+    from = MPI_Wtime()
+    if (is_ready()) then
+      if (.not. predict(inputs, share, apart)) apart = 1e9_dp
+    end if
+    account(4) = MPI_Wtime() - from
+    from = MPI_Wtime()
+    known_cells = 0
+    do c = 1, n
+      trusted = apart(c) < tolerance
+      audited = mod(c - 1 + step, audit) == 0
+      if (trusted) account(2) = account(2) + 1
+      if (trusted) account(7) = max(account(7), apart(c))
+      if (trusted .and. .not. audited) cycle
+      exact = burn(inputs(1, c), inputs(2, c))
+      if (trusted) account(6) = max(account(6), abs(share(c) - exact))
+      if (.not. trusted) account(1) = account(1) + 1
+      share(c) = exact
+      known_cells = known_cells + 1
+      known_inputs(:, known_cells) = inputs(:, c)
+      known(known_cells) = exact
+    end do
+    account(3) = MPI_Wtime() - from
+    share = share * inputs(2, :)
+    y(:, 1:ny) = y(:, 1:ny) - reshape(share, [cells, ny])
+    t(:, 1:ny) = t(:, 1:ny) + heat_of_fuel * reshape(share, [cells, ny])
+    from = MPI_Wtime()
+    call train(known_inputs(:, 1:known_cells), known(1:known_cells))
+    account(5) = MPI_Wtime() - from
+  end subroutine
+
+  ! One explicit step of the heat, with walls of temperature 1.
+  subroutine conduct()
+    integer :: below, above, row
+    real(dp) :: wall(0:cells + 1)
+    below = merge(rank - 1, MPI_PROC_NULL, rank > 0)
+    above = merge(rank + 1, MPI_PROC_NULL, rank + 1 < ranks)
+    call MPI_Sendrecv(t(:, ny), cells, MPI_DOUBLE_PRECISION, above, 1, t(:, 0), cells, MPI_DOUBLE_PRECISION, below, 1, &
+                      MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+    call MPI_Sendrecv(t(:, 1), cells, MPI_DOUBLE_PRECISION, below, 2, t(:, ny + 1), cells, MPI_DOUBLE_PRECISION, above, 2, &
+                      MPI_COMM_WORLD, MPI_STATUS_IGNORE)
+    old = t
+    wall = 1
+    do row = 1, ny
+      wall(1:cells) = old(:, row)
+      t(:, row) = old(:, row) + 0.2_dp * (wall(0:cells - 1) + wall(2:cells + 1) + old(:, row - 1) + old(:, row + 1) - &
+                                          4 * old(:, row))
+    end do
+  end subroutine
+
+  subroutine report()
+    real(dp) :: total(5), largest(2), saved
+    total = account(1:5)
+    largest = account(6:7)
+    call MPI_Allreduce(MPI_IN_PLACE, total, 5, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
+    call MPI_Allreduce(MPI_IN_PLACE, largest, 2, MPI_DOUBLE_PRECISION, MPI_MAX, MPI_COMM_WORLD)
+    if (total(1) > 0) cell_seconds = total(3) / (total(1) + total(2) / audit)
+    saved = (total(1) + total(2)) * cell_seconds - total(3) - total(4)
+    if (rank == 0 .and. csv /= '') then
+      write (unit, '(i0, 2(",", i0), 2(",", es10.3), 3(",", f0.6))') step, nint(total(1:2)), largest(2), largest(1), saved, &
+        total(5), total(3)
+      flush (unit)
+    end if
+  end subroutine
+
+  ! The solver's own restart file, one per rank.
+  function restart_file(base) result(path)
+    character(*), intent(in) :: base
+    character(:), allocatable :: path
+    character(12) :: number
+    write (number, '(i0)') rank
+    path = trim(base) // '.' // trim(number)
+  end function
+
+  ! Saves solver and surrogate together; ranks that do not learn then predict with the saved networks.
+  subroutine save_all()
+    integer :: whole(2), teaching, u, problem
+    write (name, '(2a, i0)') trim(state), '-', mod(step / save_every, 2)  ! two in turn
+    teaching = merge(1, 0, learns)
+    whole = 1
+    if (learns) whole(2) = merge(1, 0, save_networks(name))
+    open (newunit=u, file=restart_file(name), form='unformatted', action='write', iostat=problem)
+    if (problem == 0) write (u, iostat=problem) step, t, y
+    if (problem == 0) close (u, iostat=problem)
+    if (problem /= 0) whole(1) = 0
+    call MPI_Allreduce(MPI_IN_PLACE, teaching, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+    call MPI_Allreduce(MPI_IN_PLACE, whole, 2, MPI_INTEGER, MPI_MIN, MPI_COMM_WORLD)
+    if (teaching == 0) whole(2) = 0
+    if (whole(2) == 1 .and. .not. learns) call load_networks(name)
+    if (rank /= 0 .or. whole(1) == 0) return  ! the state before is whole
+    open (newunit=u, file=trim(state) // '.newest', action='write')
+    write (u, '(a, 1x, i0)') trim(name), whole(2)
+    close (u)
+  end subroutine
+
+  subroutine go_on()
+    integer :: u, problem
+    open (newunit=u, file=trim(state) // '.newest', status='old', action='read', iostat=problem)
+    if (problem /= 0) return  ! a first start
+    read (u, *) name, networks
+    close (u)
+    open (newunit=u, file=restart_file(name), form='unformatted', status='old', action='read')
+    read (u) begin, t, y
+    close (u)
+    if (networks == 1) call load_networks(name)
+    begin = begin + 1
+  end subroutine
+
+  subroutine kill_this_process()  ! as a node that fails, for tests
+    use, intrinsic :: iso_c_binding, only: c_int
+    interface
+      integer(c_int) function c_raise(signal) bind(c, name="raise")
+        import :: c_int
+        integer(c_int), value :: signal
+      end function
+    end interface
+    if (c_raise(9_c_int) /= 0) stop 1
+  end subroutine
+
+  subroutine read_options()
+    character(256) :: key, text
+    integer :: n
+    n = 1
+    do while (n <= command_argument_count())
+      call get_command_argument(n, key)
+      call get_command_argument(n + 1, text)
+      n = n + 2
+      select case (key)
+      case ('--resume')
+        resume = .true.
+        n = n - 1
+      case ('--cells')
+        read (text, *) cells
+      case ('--steps')
+        read (text, *) steps
+      case ('--learners')
+        read (text, *) learners
+      case ('--updates')
+        read (text, *) updates
+      case ('--save-every')
+        read (text, *) save_every
+      case ('--kill-at')
+        read (text, *) kill_at
+      case ('--budget')
+        read (text, *) budget
+      case ('--tolerance')
+        read (text, *) tolerance
+      case ('--csv')
+        csv = text
+      case ('--state')
+        state = text
+      case default
+        write (error_unit, '(2a)') 'heat: unknown option ', trim(key)
+      end select
+    end do
+  end subroutine
+end program
