@@ -180,7 +180,8 @@ module lockstep
       type(c_ptr), value :: trainer
       type(lockstep_array), intent(in) :: input, target
     end function
-    integer(c_int) function c_trainer_replay(trainer, samples, steps, seconds, rate, result) bind(c, name="lockstep_trainer_replay")
+    integer(c_int) function c_trainer_replay(trainer, samples, steps, seconds, rate, result) &
+      bind(c, name="lockstep_trainer_replay")
       import :: c_int64_t, c_double, c_ptr, lockstep_result, c_int
       type(c_ptr), value :: trainer
       integer(c_int64_t), value :: samples, steps
