@@ -1,9 +1,24 @@
 ! A program in Fortran that trains, evaluates, predicts, differentiates, saves and resumes: module lockstep with the
 ! integers of `use mpi`. consumer_fortran FOLDER; under mpirun on any number of ranks.
+module callbacks
+  use, intrinsic :: iso_c_binding
+  use lockstep
+  implicit none
+  integer :: calls = 0
+contains
+  integer(c_int) function count_calls(step, user) bind(c)
+    type(lockstep_result), intent(in) :: step
+    type(c_ptr), value :: user
+    if (step%updates > 0 .and. .not. c_associated(user)) calls = calls + 1
+    count_calls = 0
+  end function
+end module
+
 program consumer_fortran
   use, intrinsic :: iso_c_binding
   use mpi
   use lockstep
+  use callbacks
   implicit none
   integer, parameter :: n = 32
   character(*), parameter :: network = '{"input": [2, 4], "output": [1, 4], "type": "f64", "metrics": ["rmse"], "layers": [' // &
@@ -18,7 +33,7 @@ program consumer_fortran
   type(lockstep_result) :: result
   character(512) :: folder, path
   real(c_double) :: rmse, before
-  integer :: code, rank, ranks, provided, ierror, i, calls = 0, failures = 0, all
+  integer :: code, rank, ranks, provided, ierror, i, failures = 0, all
 
   call MPI_Init_thread(MPI_THREAD_FUNNELED, provided, ierror)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, ierror)
@@ -125,11 +140,4 @@ contains
       v(:, 1, s) = 0.5_c_double * u(:, 1, s) - 0.25_c_double * u(:, 2, s)
     end do
   end subroutine
-
-  integer(c_int) function count_calls(step, user) bind(c)
-    type(lockstep_result), intent(in) :: step
-    type(c_ptr), value :: user
-    if (step%updates > 0 .and. .not. c_associated(user)) calls = calls + 1
-    count_calls = 0
-  end function
 end program
