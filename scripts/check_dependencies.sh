@@ -53,7 +53,7 @@ parallel/.:       tree exchange control reduce guard step update
 
 # A header outside the project, and the paths that may include it. Tests and benchmarks may include what they measure.
 outside='
-mpi\.h            framework/lockstep/comm/
+mpi\.h            framework/lockstep/comm/|bindings/c/include/
 hdf5(_hl)?\.h     framework/lockstep/io/
 (oneapi/)?dnnl.*  framework/lockstep/kernels/onednn/
 (jpeglib|jerror|png)\.h  framework/lockstep/data/images/
@@ -62,7 +62,7 @@ hdf5(_hl)?\.h     framework/lockstep/io/
 # The folders whose names are the vocabulary of all others and lie in namespace lockstep itself; any other folder F has lockstep::F.
 root_folders='core graph ops losses'
 
-mapfile -d '' -t sources < <(find framework data models tools -type f '(' -name '*.h' -o -name '*.cpp' ')' -print0 2>/dev/null | sort -z)
+mapfile -d '' -t sources < <(find framework data models bindings tools -type f '(' -name '*.h' -o -name '*.cpp' ')' -print0 2>/dev/null | sort -z)
 if ((${#sources[@]} == 0)); then
   echo "check_dependencies.sh: no sources under $PWD" >&2
   exit 1
@@ -141,12 +141,13 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
     sub(/[>"].*$/, "", name)
     for (i = 1; i <= headers; i++)
       if (name ~ header[i] && FILENAME !~ place[i]) breach("includes " name ", which belongs in " substr(place[i], 2))
-    if (FILENAME ~ /^framework\// && name ~ /^(data|models|tools|tests|bench)\//) breach("the library includes " name)
+    if (FILENAME ~ /^framework\// && name ~ /^(data|models|bindings|tools|tests|bench)\//) breach("the library includes " name)
     if (FILENAME ~ /^data\// && name ~ /^(models|tools|tests|bench)\//) breach("data sets include " name)
     if (FILENAME ~ /^models\/zoo\// && name ~ /^data\//) breach("the zoo includes " name)
-    if (FILENAME ~ /^models\// && name ~ /^(tools|tests|bench)\//) breach("models include " name)
-    if (quoted && name !~ /^(lockstep|data|models|tools)\//)
-      breach("includes \"" name "\"; a path in quotes begins with lockstep/, data/, models/ or tools/")
+    if (FILENAME ~ /^models\// && name ~ /^(bindings|tools|tests|bench)\//) breach("models include " name)
+    if (FILENAME ~ /^bindings\// && name ~ /^(data|tools|tests|bench)\//) breach("the C library includes " name)
+    if (quoted && name !~ /^(lockstep|data|models|bindings|tools)\//)
+      breach("includes \"" name "\"; a path in quotes begins with lockstep/, data/, models/, bindings/ or tools/")
     if ((folder in known) && name ~ /^lockstep\/[^\/]+\//) {
       split(name, parts, "/")
       if (!((folder, parts[2]) in allowed)) breach(folder "/ may not include " name)

@@ -58,3 +58,24 @@ execute_process(COMMAND ${WORK}/consumer/examples/infer ${WORK}/absent RESULT_VA
 if(NOT status EQUAL 1 OR NOT output STREQUAL "infer: [infer] no whole checkpoint in ${WORK}/absent/checkpoints\n")
   message(FATAL_ERROR "infer of an absent run: status ${status}, ${output}")
 endif()
+
+# The C library and the Fortran modules, from a tree that was moved, by projects without C++: by package and by pkg-config.
+if(EXISTS ${prefix}/include/lockstep_c.h)
+  set(moved ${WORK}/moved)
+  file(REMOVE_RECURSE ${moved} ${WORK}/c_consumer)
+  file(RENAME ${prefix} ${moved})
+  run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/c_consumer -B ${WORK}/c_consumer -G ${GENERATOR} -D CMAKE_BUILD_TYPE=${CONFIG}
+    -D CMAKE_PREFIX_PATH=${moved} -D CMAKE_C_FLAGS=${flags} -D CMAKE_Fortran_FLAGS=${flags} -D SOURCES=${SOURCE}/tests/bindings)
+  run(${CMAKE_COMMAND} --build ${WORK}/c_consumer)
+  run(${WORK}/c_consumer/c_consumer ${WORK})
+  if(EXISTS ${WORK}/c_consumer/fortran_consumer)
+    run(${WORK}/c_consumer/fortran_consumer ${WORK})
+  endif()
+  file(GLOB_RECURSE file ${moved}/*/lockstep_c.pc)
+  cmake_path(GET file PARENT_PATH folder)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} pkg-config --cflags --libs lockstep_c
+    RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0 OR NOT output MATCHES "-I.*include.*-llockstep_c")
+    message(FATAL_ERROR "pkg-config lockstep_c: status ${status}, ${output}")
+  endif()
+endif()

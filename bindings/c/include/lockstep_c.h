@@ -6,8 +6,8 @@
  * lockstep_last_error() has a sentence that says what happened, where, and what was expected. No C++ exception and no
  * exit() crosses this interface. After an error of one call the program, its MPI and the other handles are as before.
  *
- * Collective functions say so: all ranks of the trainer's communicator call them, in the same order. An argument that is
- * wrong on one rank alone gives an error on all of them, so no rank waits for another one.
+ * Collective functions say so: all ranks of the trainer's communicator call them, in the same order. An argument that
+ * is wrong on one rank alone gives an error on all of them, so no rank waits for another one.
  *
  * ABI: the library is liblockstep_c.so.1. Handles are opaque, structures begin with their size, fields are added at
  * their ends alone, and numbers of constants never change, so a program runs with a later library of the same number
@@ -57,13 +57,15 @@ LOCKSTEP_API const char* lockstep_last_error(void);
 enum { LOCKSTEP_LOG_INFO = 2, LOCKSTEP_LOG_WARNING = 3, LOCKSTEP_LOG_ERROR = 4 };
 /* Any thread of the library may call it, one at a time; it must not call the library. */
 typedef void (*lockstep_log_function)(int level, const char* message, void* user);
-/* Sends messages of `least` or a higher level to `log`, and none to stderr; null: warnings and errors to stderr again. */
+/* Sends messages of `least` or a higher level to `log`, and none to stderr; null: warnings and errors to stderr again.
+ */
 LOCKSTEP_API int lockstep_set_log(lockstep_log_function log, int least, void* user);
 
 /* ---- arrays ---- */
 
 enum { LOCKSTEP_MAX_RANK = 8 };
-/* Types of elements. Numbers are converted between f32 and f64 where the model has the other type; i32 is for classes. */
+/* Types of elements. Numbers are converted between f32 and f64 where the model has the other type; i32 is for classes.
+ */
 enum { LOCKSTEP_F32 = 1, LOCKSTEP_F64 = 2, LOCKSTEP_I32 = 3 };
 /* How `extent` is to be read.
  * ROW_MAJOR: as a C array, x[samples][channels][ny][nx]: samples first, the last extent is contiguous.
@@ -87,8 +89,10 @@ typedef struct lockstep_array {
   int64_t extent[LOCKSTEP_MAX_RANK];
   int64_t stride[LOCKSTEP_MAX_RANK]; /* of LOCKSTEP_STRIDED alone */
 } lockstep_array;
-#define LOCKSTEP_ARRAY_INIT \
-  { sizeof(lockstep_array), NULL, LOCKSTEP_F64, 0, LOCKSTEP_ROW_MAJOR, 0, {0}, {0} }
+#define LOCKSTEP_ARRAY_INIT                                                          \
+  {                                                                                  \
+    sizeof(lockstep_array), NULL, LOCKSTEP_F64, 0, LOCKSTEP_ROW_MAJOR, 0, {0}, { 0 } \
+  }
 
 /* ---- models: no MPI ---- */
 
@@ -130,15 +134,15 @@ typedef struct lockstep_trainer lockstep_trainer;
 #define LOCKSTEP_COMM_ALONE INT64_MIN
 
 typedef struct lockstep_trainer_options {
-  size_t size;            /* sizeof(lockstep_trainer_options) */
-  int64_t batch;          /* usual number of samples of a step over all ranks, for which memory is made; required */
-  const char* optimizer;  /* "adam", or JSON such as {"name": "sgd", "momentum": 0.9, "nesterov": true} */
+  size_t size;           /* sizeof(lockstep_trainer_options) */
+  int64_t batch;         /* usual number of samples of a step over all ranks, for which memory is made; required */
+  const char* optimizer; /* "adam", or JSON such as {"name": "sgd", "momentum": 0.9, "nesterov": true} */
   double weight_decay;
-  double clip_norm;       /* largest norm of the gradient; 0: any */
-  uint64_t seed;          /* of the initial weights, and of what is drawn from the memory of samples */
-  int64_t memory;         /* samples that each rank remembers for lockstep_trainer_replay(); 0: none */
+  double clip_norm;        /* largest norm of the gradient; 0: any */
+  uint64_t seed;           /* of the initial weights, and of what is drawn from the memory of samples */
+  int64_t memory;          /* samples that each rank remembers for lockstep_trainer_replay(); 0: none */
   int32_t skip_not_finite; /* 1: a step whose loss is not finite is skipped and counted, in place of an error */
-  int32_t messages;       /* 1: gradients travel by messages, also within a node, and need no room in /dev/shm */
+  int32_t messages;        /* 1: gradients travel by messages, also within a node, and need no room in /dev/shm */
 } lockstep_trainer_options;
 #define LOCKSTEP_TRAINER_OPTIONS_INIT \
   { sizeof(lockstep_trainer_options), 0, "adam", 0.0, 0.0, 0, 0, 0, 0 }
@@ -189,9 +193,9 @@ LOCKSTEP_API int lockstep_trainer_gradient(lockstep_trainer* trainer, const lock
  * By this rank alone. */
 LOCKSTEP_API int lockstep_trainer_remember(lockstep_trainer* trainer, const lockstep_array* input,
                                            const lockstep_array* target);
-/* Trains up to `steps` steps, each on `samples` samples drawn from each rank's memory, and ends before a step that would
- * probably pass `seconds`, by the slowest rank's clock (infinity: no limit). With a limit of time the number of steps is
- * the same on all ranks, but differs from run to run. Collective, with the same values on all ranks. */
+/* Trains up to `steps` steps, each on `samples` samples drawn from each rank's memory, and ends before a step that
+ * would probably pass `seconds`, by the slowest rank's clock (infinity: no limit). With a limit of time the number of
+ * steps is the same on all ranks, but differs from run to run. Collective, with the same values on all ranks. */
 LOCKSTEP_API int lockstep_trainer_replay(lockstep_trainer* trainer, int64_t samples, int64_t steps, double seconds,
                                          double learning_rate, lockstep_result* result);
 

@@ -3,9 +3,8 @@
 #ifndef LOCKSTEP_C_MPI_H
 #define LOCKSTEP_C_MPI_H
 
+#include <lockstep_c.h>
 #include <mpi.h>
-
-#include "lockstep_c.h"
 
 static inline int lockstep_trainer_create_mpi(lockstep_model* model, MPI_Comm comm,
                                               const lockstep_trainer_options* options, lockstep_trainer** trainer) {

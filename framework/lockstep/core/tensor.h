@@ -27,9 +27,9 @@ using AlignedBuffer = std::unique_ptr<std::byte[], FreeDeleter>;
 // Allocates zero-filled memory; null for zero bytes. Throws Error where memory is short.
 AlignedBuffer allocate_aligned(std::size_t bytes);
 
-// A tensor owns its elements, but for Tensor::over(), dense in logical (row-major) order. It can be moved; only clone() copies it. A tensor
-// without memory (made without a shape, or moved from) is empty(); access to its elements throws Error. Different
-// threads may use different tensors; one tensor follows the rules of a std::vector.
+// A tensor owns its elements, but for Tensor::over(), dense in logical (row-major) order. It can be moved; only clone()
+// copies it. A tensor without memory (made without a shape, or moved from) is empty(); access to its elements throws
+// Error. Different threads may use different tensors; one tensor follows the rules of a std::vector.
 class Tensor {
  public:
   Tensor() = default;
@@ -44,8 +44,9 @@ class Tensor {
     std::copy(values.begin(), values.end(), t.data<T>().begin());
     return t;
   }
-  // Returns a tensor over the caller's memory, aligned for its elements, which must outlive the tensor and what it is moved
-  // to: an array of a program as part of a batch, without a copy. clone() and to() return tensors that own their memory.
+  // Returns a tensor over the caller's memory, aligned for its elements, which must outlive the tensor and what it is
+  // moved to: an array of a program as part of a batch, without a copy. clone() and to() return tensors that own their
+  // memory.
   static Tensor over(Shape shape, DType dtype, void* memory);
   Tensor clone() const;
   Tensor to(DType dtype) const;  // a converted copy; throws Error unless both types are floating
