@@ -58,6 +58,22 @@ TEST(Tensor, OneWithoutMemorySaysSo) {
   EXPECT_EQ(right.data<float>().size(), 6u);
 }
 
+TEST(Tensor, OverMemoryOfTheCallerCopiesNothing) {
+  float values[] = {1, 2, 3, 4, 5, 6};
+  {
+    Tensor over = Tensor::over({2, 3}, DType::F32, static_cast<void*>(values));
+    EXPECT_EQ(static_cast<void*>(over.raw()), static_cast<void*>(values));
+    over.data<float>()[5] = 7;
+    const Tensor moved = std::move(over), own = moved.clone();
+    EXPECT_NE(static_cast<const void*>(own.raw()), static_cast<const void*>(values));
+    EXPECT_EQ(own.data<float>()[5], 7);
+  }  // frees the copy alone
+  EXPECT_EQ(values[5], 7);
+  EXPECT_TRUE(Tensor::over({0, 3}, DType::F32, nullptr).empty());
+  EXPECT_NE(error_of([] { Tensor::over({2}, DType::F64, nullptr); }).find("no memory for shape (2)"),
+            std::string::npos);
+}
+
 TEST(Tensor, NoSamplesAreNoError) {
   const Tensor empty({0, 3}, DType::F32);
   EXPECT_TRUE(empty.data<float>().empty());
