@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/train/step/untrusted_error.h"
 
 namespace lockstep::bindings {
@@ -59,6 +60,14 @@ void agree(const comm::Communicator& comm, const Failure& mine) {
   const std::string text = comm.broadcast_string(mine.text, rank);
   const bool all = std::ranges::all_of(codes, failed);
   throw CodedError(*first, all ? text : formatted("rank {}: {}", rank, text));
+}
+
+void require_same(const comm::Communicator& comm, const std::string& name, const std::string& value) {
+  try {
+    comm::check_same(comm, name, value);
+  } catch (const comm::AgreedError& error) {
+    throw CodedError(LOCKSTEP_ERROR_ARGUMENT, error.what());
+  }
 }
 
 }  // namespace lockstep::bindings

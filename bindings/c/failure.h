@@ -51,6 +51,9 @@ int guarded(int code, Work&& work) noexcept {
 // Collective.
 void agree(const comm::Communicator& comm, const Failure& mine);
 
+// Throws on all ranks (LOCKSTEP_ERROR_ARGUMENT) unless `value` is the same on all of them. Collective.
+void require_same(const comm::Communicator& comm, const std::string& name, const std::string& value);
+
 // Runs `work`, which does not communicate, on every rank; throws on all ranks if it throws on any. Collective.
 template <class Work>
 void together(const comm::Communicator& comm, int code, Work&& work) {

@@ -45,6 +45,13 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+std::string hash_of(const std::vector<io::NamedTensor>& tensors) {
+  std::uint64_t hash = 0;
+  for (const io::NamedTensor& each : tensors)
+    hash = mix(hash, hash_name({reinterpret_cast<const char*>(each.tensor.raw()), each.tensor.bytes()}));
+  return formatted("{}", hash);
+}
+
 // Classes outside the network's range would be found in the middle of a step, on one rank alone.
 void check_classes(const Tensor& targets, std::int64_t classes) {
   constexpr std::int32_t kIgnored = -100;  // cross_entropy()'s
@@ -71,9 +78,11 @@ Training::Training(comm::Communicator comm, std::shared_ptr<const DescribedModel
                            row_bytes(model_->target(), model_->target_type()),
                            mix(options.seed, static_cast<std::uint64_t>(comm_.rank())));
   });
-  comm::check_same(comm_, "the description of the model", model_->text());
-  comm::check_same(comm_, "the batch, in samples,", formatted("{}", options.batch));
-  comm::check_same(comm_, "whether the model is loaded", weights.empty() ? "no" : "yes");
+  require_same(comm_, "the description of the model", model_->text());
+  require_same(comm_, "the options of the trainer",
+               formatted("batch {}, optimizer {}, weight decay {}, seed {}", options.batch, optimizer_,
+                         options.weight_decay, options.seed));
+  require_same(comm_, "the weights of the model", weights.empty() ? "random" : hash_of(weights));
   set_fault_rank(comm_.rank());
   const auto trace = [m = model_.get()](const plan::Inputs& in) { return m->trace(in); };
   trainer_.emplace(comm_, model_->module(), trace, model_->fields(), std::move(*made));
@@ -182,6 +191,7 @@ lockstep_result Training::replay(std::int64_t samples, std::int64_t steps, doubl
     check(std::isfinite(rate) && rate >= 0, "trainer", "the learning rate is {}, expected a finite number, at least 0",
           rate);
   });
+  require_same(comm_, "samples, steps and seconds of a replay", formatted("{}, {}, {}", samples, steps, seconds));
   lockstep_result sum = result_of({}, 0, begin);
   double elapsed = 0;
   for (std::int64_t n = 0; n < steps && elapsed + step_seconds_ <= seconds; ++n) {
