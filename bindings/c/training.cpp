@@ -150,7 +150,7 @@ lockstep_result Training::result_of(const train::Totals& totals, std::int64_t ow
 }
 
 // One step of all ranks, whose arguments have been checked on all of them.
-lockstep_result Training::train(const data::Batch& batch, double rate, Clock::time_point begin) {
+lockstep_result Training::run_step(const data::Batch& batch, double rate, Clock::time_point begin) {
   const train::Totals* totals = nullptr;
   communicate([&] { totals = &trainer_->step(batch, rate); });
   metrics_ = totals->metrics;
@@ -178,7 +178,7 @@ lockstep_result Training::step(const lockstep_array* input, const lockstep_array
           rate);
     mine = batch_of(input, target);
   });
-  return train(mine, rate, begin);
+  return run_step(mine, rate, begin);
 }
 
 lockstep_result Training::replay(std::int64_t samples, std::int64_t steps, double seconds, double rate) {
@@ -198,7 +198,7 @@ lockstep_result Training::replay(std::int64_t samples, std::int64_t steps, doubl
     data::Batch mine;
     together(comm_, LOCKSTEP_ERROR_OTHER, [&] { mine = drawn(samples); });
     const bool compiles = trainer_->updates() == 0;
-    const lockstep_result one = train(mine, rate, begin);
+    const lockstep_result one = run_step(mine, rate, begin);
     if (one.steps == 0) break;  // no rank has a sample
     sum.samples += one.samples;
     sum.own_samples += one.own_samples;

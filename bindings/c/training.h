@@ -61,7 +61,7 @@ class Training {
   data::Batch batch_of(const lockstep_array* input, const lockstep_array* target) const;
   data::Batch drawn(std::int64_t samples);
   data::Batch batch(Tensor inputs, Tensor targets) const;
-  lockstep_result train(const data::Batch& batch, double rate, Clock::time_point begin);
+  lockstep_result run_step(const data::Batch& batch, double rate, Clock::time_point begin);
   lockstep_result result_of(const train::Totals& totals, std::int64_t own, Clock::time_point begin) const;
   train::Totals sums_of(const data::Batch& batch);
 
