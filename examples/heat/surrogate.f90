@@ -8,10 +8,10 @@ module heat_surrogate
   implicit none
 
   integer, parameter :: dp = real64
-  integer :: cells = 48, steps = 120, learners = 1, updates = 8, save_every = 20, kill_at = -1
+  integer :: cells = 48, steps = 120, learners = 1, updates = 40, save_every = 20, kill_at = -1
   integer, parameter :: batch = 64, audit = 37
   real(dp) :: budget = 1e9_dp, tolerance = 4e-3_dp
-  real(dp), parameter :: rate = 2e-3_dp
+  real(dp), parameter :: rate = 5e-3_dp
   character(256) :: csv = '', state = ''
   logical :: resume = .false.
 
@@ -22,7 +22,7 @@ module heat_surrogate
   integer(c_int64_t) :: done_updates = 0
   character(*), parameter :: network = '{"input": [2], "output": [1], "type": "f64", "loss": "mse", "layers": [' // &
     '{"type": "Linear", "in": 2, "out": 24}, {"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 24}, ' // &
-    '{"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 1}, {"type": "Sigmoid"}]}'
+    '{"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 1}, {"type": "Scale", "factor": 0.1}]}'
 
 contains
 
@@ -97,7 +97,7 @@ contains
     end do
     do i = 1, size(mean)
       first = mean(i)
-      mean(i) = (first + apart(i)) / 2
+      mean(i) = min(max((first + apart(i)) / 2, 0.0_dp), 1.0_dp)
       apart(i) = abs(first - apart(i))
     end do
     predict = .true.

@@ -4,6 +4,7 @@
 
 #include <lockstep_c_mpi.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -12,8 +13,8 @@
 #include <vector>
 
 struct Options {
-  int cells = 48, steps = 120, learners = 1, updates = 8, batch = 64, save_every = 20, kill_at = -1;
-  double budget = 1e9, tolerance = 4e-3, rate = 2e-3;  // budget: seconds of training in each step
+  int cells = 48, steps = 120, learners = 1, updates = 40, batch = 64, save_every = 20, kill_at = -1;
+  double budget = 1e9, tolerance = 4e-3, rate = 5e-3;  // budget: seconds of training in each step
   std::string csv, state;
   bool resume = false;
 };
@@ -84,7 +85,7 @@ class Surrogate {
                                     good(lockstep_model_predict(models_[1], &x, &second), "predicting");
     for (std::size_t i = 0; i < mean.size() && done; ++i) {
       const double a = mean[i], b = apart[i];
-      mean[i] = (a + b) / 2;
+      mean[i] = std::clamp((a + b) / 2, 0.0, 1.0);
       apart[i] = std::abs(a - b);
     }
     return done;
@@ -121,7 +122,7 @@ class Surrogate {
   static constexpr const char* kNetwork =
       R"({"input": [2], "output": [1], "type": "f64", "loss": "mse", "metrics": ["rmse"], "layers": [
           {"type": "Linear", "in": 2, "out": 24}, {"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 24},
-          {"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 1}, {"type": "Sigmoid"}]})";
+          {"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 1}, {"type": "Scale", "factor": 0.1}]})";
   static std::size_t index(int k) { return static_cast<std::size_t>(k); }
   static std::string file(const std::string& name, int k) { return name + "-" + std::to_string(k) + ".h5"; }
   // Says what went wrong. The simulation goes on in any case.
