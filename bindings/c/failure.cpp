@@ -15,6 +15,12 @@ namespace {
 thread_local std::string message;                   // NOLINT: the thread's last error
 thread_local const char* without_memory = nullptr;  // in its place where memory for a message was short
 
+// The site of an error that says that memory is short: allocate_aligned()'s, comm::SharedWindow's. Callers add to the
+// text before it.
+bool is_of_memory(const std::string& text) {
+  return text.find("[memory]") != std::string::npos || text.find("[shared memory]") != std::string::npos;
+}
+
 }  // namespace
 
 Failure current_failure(int code) {
@@ -27,7 +33,7 @@ Failure current_failure(int code) {
   } catch (const PeerError& error) {
     return {LOCKSTEP_ERROR_PEER, error.what()};
   } catch (const Error& error) {
-    return {code, error.what()};
+    return {is_of_memory(error.what()) ? LOCKSTEP_ERROR_MEMORY : code, error.what()};
   } catch (const std::bad_alloc&) {
     return {LOCKSTEP_ERROR_MEMORY, "[memory] memory is short: the system refused an allocation"};
   } catch (const std::exception& error) {

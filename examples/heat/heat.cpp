@@ -21,7 +21,7 @@ namespace {
 constexpr double kHeat = 1.5, kActivation = 4, kFactor = 200;  // Q, E, A
 constexpr double kDt = 2e-3;
 constexpr int kSmallSteps = 2000;  // of the fuel, in each step
-constexpr int kAudit = 37;        // one in so many cells is computed by the solver whatever the surrogate says
+constexpr int kAudit = 37;         // one in so many cells is computed by the solver whatever the surrogate says
 
 // Fuel burnt in one step, as a share of the fuel that was there: the expensive part.
 double burn(double temperature, double fuel) {
@@ -79,7 +79,8 @@ void burn_all(Field& field, Surrogate& surrogate, const Options& options, int st
     known.push_back(exact);
   }
   account.solver_seconds = MPI_Wtime() - begin;
-  // Networks that agree may both be wrong: the audits say how much agreement is needed for an error below the tolerance.
+  // Networks that agree may both be wrong: the audits say how much agreement is needed for an error below the
+  // tolerance.
   field.limit = account.error > options.tolerance ? field.limit / 2 : std::min(1.05 * field.limit, options.tolerance);
   for (std::size_t i = 0; i < n; ++i) {
     const double burnt = share[i] * y[i];

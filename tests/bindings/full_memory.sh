@@ -1,0 +1,9 @@
+#!/bin/sh
+# full_memory.sh RUN_SH PROGRAM: runs the program on two ranks in a mount namespace with a /dev/shm of its own.
+# shellcheck disable=SC2016  # the inner shell expands its arguments
+set -eu
+if ! unshare --mount true 2>/dev/null; then
+  echo "the system gives no mount namespace, which root can make"
+  exit 77
+fi
+exec unshare --mount sh -c 'mount -t tmpfs -o size=128m tmpfs /dev/shm && exec "$0" 2 "$1"' "$1" "$2"
