@@ -39,7 +39,7 @@ class Surrogate {
       works_ = good(lockstep_model_create(kNetwork, &model), "a model");
       lockstep_trainer_options o = LOCKSTEP_TRAINER_OPTIONS_INIT;
       o.batch = static_cast<std::int64_t>(options.batch) * ranks_;
-      o.seed = static_cast<std::uint64_t>(k + 1);
+      o.seed = static_cast<std::uint64_t>(k) + 1;
       o.memory = 20000;
       works_ = works_ && good(lockstep_trainer_create_mpi(model, learners, &o, &trainers_[index(k)]), "a trainer");
       lockstep_model_free(model);

@@ -31,6 +31,8 @@
 extern "C" {
 #endif
 
+/* C, whose names and types C++ would write otherwise. NOLINTBEGIN(modernize-use-using,readability-identifier-naming) */
+
 /* ---- errors, version, log ---- */
 
 enum {
@@ -212,6 +214,8 @@ LOCKSTEP_API int lockstep_trainer_save(lockstep_trainer* trainer, const char* pa
 /* Continues from such a file, whose model and optimizer must be the trainer's. With another number of ranks, each rank
  * takes the memory of its number, if there is one. Collective; rank 0 reads. */
 LOCKSTEP_API int lockstep_trainer_resume(lockstep_trainer* trainer, const char* path);
+
+/* NOLINTEND(modernize-use-using,readability-identifier-naming) */
 
 #ifdef __cplusplus
 }
