@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -124,10 +125,15 @@ data::DatasetEntry corpus_entry(const TextOptions& options) {
     check(options.text.empty() && options.eval_text.empty() && options.vocabulary.empty(), "options",
           "--text, --eval-text and --vocabulary are for --dataset text, and the data set is corpus");
   };
+  const auto prepare = [&options](data::RunData& data, const data::DatasetOptions&, const comm::Communicator*) {
+    data.prediction.record =
+        nlohmann::json{{"options", {{"context", options.context}, {"corpus-samples", options.samples}}}}.dump();
+  };
   return {.name = "corpus",
           .description = "built in: sentences of a Markov chain whose entropy is known, as bytes",
           .ignores = {kTextIgnores.begin(), kTextIgnores.end()},
           .open = open,
+          .prepare = prepare,
           .check_options = check_options};
 }
 
