@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "data/datasets/text_sample.h"
+#include "data/datasets/tokenizer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 
@@ -126,8 +127,9 @@ data::DatasetEntry corpus_entry(const TextOptions& options) {
           "--text, --eval-text and --vocabulary are for --dataset text, and the data set is corpus");
   };
   const auto prepare = [&options](data::RunData& data, const data::DatasetOptions&, const comm::Communicator*) {
-    data.prediction.record =
-        nlohmann::json{{"options", {{"context", options.context}, {"corpus-samples", options.samples}}}}.dump();
+    nlohmann::json record = nlohmann::json::parse(tokenizer_record(*open_tokenizer({})));
+    record["options"] = {{"context", options.context}, {"corpus-samples", options.samples}};
+    data.prediction.record = record.dump();
   };
   return {.name = "corpus",
           .description = "built in: sentences of a Markov chain whose entropy is known, as bytes",
