@@ -6,10 +6,12 @@
 #include <initializer_list>
 #include <iterator>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
 #include "data/datasets/click_bags.h"
+#include "data/datasets/click_checks.h"
 #include "data/datasets/click_columns.h"
 #include "data/datasets/click_data.h"
 #include "data/datasets/click_record.h"
@@ -39,51 +41,25 @@ IdMapping mapping_of(const ClickSetOptions& o) {
   return o.hash_ids > 0 ? IdMapping::Hash : o.vocabulary > 0 ? IdMapping::Vocabulary : IdMapping::Direct;
 }
 
+// The options that define the samples of this set, as ClickRecord::options.
+std::string defining(const ClickSetOptions& o, std::string_view set) {
+  nlohmann::json options{{"hash-ids", o.hash_ids}, {"vocabulary", o.vocabulary}};
+  ClickSetOptions values = o;
+  for_click_options(values, [&](std::string_view name, const auto& value, const auto&...) {
+    const bool of_drawn = name.starts_with("click-") && name != "click-eval-samples";
+    const bool of_files = !name.starts_with("click-") && (name != "positive-rating" || set == "ratings");
+    if (set == "clicks" ? of_drawn : of_files) options[std::string(name)] = value;
+  });
+  return options.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 // Names of columns travel from the sets to prepare() in this form; `places` are those of each field's bags, 0 for none.
 ClickRecord opened(std::vector<std::string> dense, std::vector<std::string> ids, std::vector<std::int64_t> places,
-                   const ClickSetOptions& o) {
+                   const ClickSetOptions& o, std::string_view set) {
   if (std::ranges::all_of(places, [](std::int64_t n) { return n == 0; })) places.clear();
   return {.ids = {.mapping = mapping_of(o), .names = std::move(ids), .sizes = {}, .places = std::move(places)},
-          .dense = std::move(dense)};
-}
-
-void check_click_options(const DatasetOptions& o, const ClickSetOptions& set) {
-  const data::FieldOptions& f = o.fields;
-  check(f.eval_fraction < 1 || o.purpose != Purpose::Train, kClickEntriesSite,
-        "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", f.eval_fraction);
-  check(set.hash_ids == 0 || set.vocabulary == 0, kClickEntriesSite,
-        "--hash-ids {} and --vocabulary {}, expected one of the two", set.hash_ids, set.vocabulary);
-  check((set.hash_ids == 0 || set.hash_ids >= 2) && (set.vocabulary == 0 || set.vocabulary >= 2), kClickEntriesSite,
-        "--hash-ids is {} and --vocabulary {}, expected 0 (none) or at least 2 rows", set.hash_ids, set.vocabulary);
-  check(set.negatives >= 0 && set.negatives <= 65536 && set.negative_exponent >= 0 && set.negative_exponent <= 10,
-        kClickEntriesSite, "--negatives is {} and --negative-exponent {}, expected 0 to 65536 and 0 to 10",
-        set.negatives, set.negative_exponent);
-  check(set.negatives == 0 || set.vocabulary == 0, kClickEntriesSite,
-        "--negatives {} with --vocabulary, whose ids have no rows before they are seen; expected --hash-ids, or ids as "
-        "they are",
-        set.negatives);
-  check(set.bag_separator.size() == 1, kClickEntriesSite, "--bag-separator is '{}', expected one character",
-        set.bag_separator);
-  for (const ClickBag& bag : parse_bags(set.bags))
-    check(bag.offsets.empty() || o.name == "hdf5", kClickEntriesSite,
-          "--bags has offsets={} for the field '{}' with the data set {}, expected it with hdf5", bag.offsets,
-          bag.field, o.name);
-  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kClickEntriesSite,
-        "--mean and --std with --normalise {}, expected standard or log", f.normalise);
-}
-
-void check_files(const DatasetOptions& o, const ClickSetOptions& set, bool fixed_columns) {
-  check_click_options(o, set);
-  check(!o.fields.files.empty(), kClickEntriesSite,
-        "--files is missing, expected files of {}, as in --files 'day_*.txt'", o.name);
-  if (fixed_columns) {
-    check(set.ids.empty(), kClickEntriesSite,
-          "--ids is for other data sets than {}, whose columns are known; expected none", o.name);
-    return;
-  }
-  check(!set.ids.empty(), kClickEntriesSite, "--ids is missing, expected the columns of ids, as in --ids user,item");
-  check(!labelled(o) || !o.fields.label.empty(), kClickEntriesSite,
-        "--label is missing, expected the column that is predicted");
+          .dense = std::move(dense),
+          .options = defining(o, set)};
 }
 
 RunData open_synthetic(const DatasetOptions& o, const ClickSetOptions& set) {
@@ -105,11 +81,10 @@ RunData open_synthetic(const DatasetOptions& o, const ClickSetOptions& set) {
   for (std::int64_t f = 0; f < train.fields; ++f) ids.push_back(formatted("id{}", f));
   check(set.bags.empty(), kClickEntriesSite,
         "--bags is for other data sets than clicks, whose samples have one id of each field; expected none");
-  ClickRecord record = opened(std::move(dense), std::move(ids), {}, set);
+  ClickRecord record = opened(std::move(dense), std::move(ids), {}, set, o.name);
   if (record.ids.mapping == IdMapping::Direct)
     record.ids.sizes.assign(static_cast<std::size_t>(train.fields), train.ids);
   data.prediction.record = record.text();
-  (void)o;
   return data;
 }
 
@@ -136,7 +111,8 @@ RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, ClickTa
     table.files = files;
     table.dir = options.dir;
     auto opened_table = std::make_unique<ClickTable>(std::move(table));
-    ClickRecord names = opened(opened_table->dense_names(), opened_table->id_names(), opened_table->id_places(), set);
+    ClickRecord names =
+        opened(opened_table->dense_names(), opened_table->id_names(), opened_table->id_places(), set, o.name);
     check_bags(form.bags, names.ids.names);
     if (o.name == "criteo") {  // the names that Criteo's description has
       for (std::size_t i = 0; i < names.dense.size(); ++i) names.dense[i] = formatted("I{}", i + 1);
@@ -182,7 +158,8 @@ RunData open_arrays(
     if (columns.label) others.push_back(options.fields.label);
     auto set_of_columns =
         std::make_unique<ClickColumns>(make(options, files, std::move(dense), std::move(others)), std::move(columns));
-    record = opened(set_of_columns->dense_names(), set_of_columns->id_names(), set_of_columns->id_places(), set).text();
+    record = opened(set_of_columns->dense_names(), set_of_columns->id_names(), set_of_columns->id_places(), set, o.name)
+                 .text();
     return set_of_columns;
   });
   data.prediction.record = record;
@@ -218,12 +195,6 @@ RunData open_record_sets(const DatasetOptions& o, const ClickSetOptions& set) {
   return open_arrays(named.options, named.set, record_arrays);
 }
 
-void check_records(const DatasetOptions& o, const ClickSetOptions& set) {
-  check_click_options(o, set);
-  check(!o.dir.empty() || !o.fields.files.empty(), kClickEntriesSite,
-        "--data-dir and --files are missing, expected the folder that `lockstep pack --output` wrote");
-}
-
 // The options for sets of fields that no set of clicks reads, and `more`.
 std::vector<std::string_view> ignored(std::initializer_list<std::string_view> more) {
   std::vector<std::string_view> names{"targets",       "sample-axis",  "spatial-axes",   "series",  "missing",
@@ -256,8 +227,8 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
                               .prepare = prepare,
                               .check_options = std::move(look)};
   };
-  const auto fixed = [&set](const DatasetOptions& o) { check_files(o, set, true); };
-  const auto named = [&set](const DatasetOptions& o) { check_files(o, set, false); };
+  const auto fixed = [&set](const DatasetOptions& o) { check_click_files(o, set, true); };
+  const auto named = [&set](const DatasetOptions& o) { check_click_files(o, set, false); };
   return {
       entry(
           "clicks", "built in: drawn from a model whose best AUC is known",
@@ -291,11 +262,11 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
       entry(
           "arrays", "NumPy's .npy and .npz files: --inputs a.npy, --ids b.npz/name, --label", {"files", "eval-files"},
           [&set](const DatasetOptions& o) { return open_arrays(with_arrays_as_files(o, set), set, numpy_arrays); },
-          [&set](const DatasetOptions& o) { check_files(with_arrays_as_files(o, set), set, false); }),
+          [&set](const DatasetOptions& o) { check_click_files(with_arrays_as_files(o, set), set, false); }),
       entry(
           "records", "packed by `lockstep pack` of any of these: --data-dir, or --files", {},
           [&set](const DatasetOptions& o) { return open_record_sets(o, set); },
-          [&set](const DatasetOptions& o) { check_records(o, set); }),
+          [&set](const DatasetOptions& o) { check_click_records(o, set); }),
   };
 }
 

@@ -21,6 +21,7 @@ std::string ClickRecord::text() const {
   return nlohmann::json{
       {"ids", {{"mapping", mapping->second}, {"fields", ids.names}, {"rows", ids.sizes}, {"places", ids.places}}},
       {"dense", dense},
+      {"options", nlohmann::json::parse(options)},
       {"normalisation", nlohmann::json::parse(normalisation.text())}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -39,7 +40,8 @@ ClickRecord ClickRecord::parse(std::string_view text) {
                                .sizes = ids.at("rows").get<std::vector<std::int64_t>>(),
                                .places = ids.value("places", std::vector<std::int64_t>())},
                        .dense = json.at("dense").get<std::vector<std::string>>(),
-                       .normalisation = data::Normalisation::parse(json.at("normalisation").dump())};
+                       .normalisation = data::Normalisation::parse(json.at("normalisation").dump()),
+                       .options = json.value("options", nlohmann::json::object()).dump()};
     if (!record.ids.sizes.empty()) record.ids.check();
     return record;
   } catch (const nlohmann::json::exception& error) {

@@ -15,6 +15,9 @@ struct ClickRecord {
   IdRows ids{};                      // without sizes until they are known
   std::vector<std::string> dense{};  // names of the dense numbers
   data::Normalisation normalisation{};
+  // A JSON object: the program's own options, and their values, by which the samples are what they are. A training goes
+  // on with the same ones only (train/run/continuation.h); other files may have others.
+  std::string options = "{}";
 
   // JSON. parse() throws Error at site "data" for a text that is no such record.
   std::string text() const;

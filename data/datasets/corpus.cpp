@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 #include "data/datasets/text_sample.h"
+#include "data/datasets/tokenizer.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 
@@ -124,10 +126,16 @@ data::DatasetEntry corpus_entry(const TextOptions& options) {
     check(options.text.empty() && options.eval_text.empty() && options.vocabulary.empty(), "options",
           "--text, --eval-text and --vocabulary are for --dataset text, and the data set is corpus");
   };
+  const auto prepare = [&options](data::RunData& data, const data::DatasetOptions&, const comm::Communicator*) {
+    nlohmann::json record = nlohmann::json::parse(tokenizer_record(*open_tokenizer({})));
+    record["options"] = {{"context", options.context}, {"corpus-samples", options.samples}};
+    data.prediction.record = record.dump();
+  };
   return {.name = "corpus",
           .description = "built in: sentences of a Markov chain whose entropy is known, as bytes",
           .ignores = {kTextIgnores.begin(), kTextIgnores.end()},
           .open = open,
+          .prepare = prepare,
           .check_options = check_options};
 }
 

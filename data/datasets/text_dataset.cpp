@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "data/datasets/field_options.h"
 #include "data/datasets/text_sample.h"
@@ -97,17 +98,25 @@ std::unique_ptr<data::Dataset> all_of(const TextOptions& o, const std::shared_pt
   return std::make_unique<TextDataset>(tokens, o.context, TextDataset::Part{0, samples});
 }
 
+// The record of the tokenizer, with the options that divide the text into samples (train/run/continuation.h).
+std::string record_of(const TextOptions& o, const TextTokens& tokens) {
+  nlohmann::json record = nlohmann::json::parse(tokenizer_record(tokens.tokenizer()));
+  record["options"]["context"] = o.context;
+  if (o.eval_text.empty()) record["options"]["eval-part"] = o.eval_part;
+  return record.dump();
+}
+
 data::RunData open_text(const TextOptions& o, const data::DatasetOptions& wanted) {
   data::RunData data;
   if (wanted.purpose != data::Purpose::Train && !o.eval_text.empty()) {  // nothing is trained
     const auto tokens = open_tokens(o, wanted, "eval-text", o.eval_text);
-    data.prediction.record = tokenizer_record(tokens->tokenizer());
+    data.prediction.record = record_of(o, *tokens);
     data.train = all_of(o, tokens);
     data.eval = all_of(o, tokens);
     return data;
   }
   const auto tokens = open_tokens(o, wanted, "text", o.text);
-  data.prediction.record = tokenizer_record(tokens->tokenizer());
+  data.prediction.record = record_of(o, *tokens);
   if (!o.eval_text.empty()) {
     data.train = all_of(o, tokens);
     data.eval = all_of(o, open_tokens(o, wanted, "eval-text", o.eval_text));

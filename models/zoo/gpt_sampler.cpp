@@ -29,9 +29,11 @@ Tensor indices(std::span<const std::int32_t> tokens, Shape shape) {
 }  // namespace
 
 void check_sampling(const SamplingOptions& o) {
-  check(o.temperature >= 0 && o.temperature <= 1e6 && o.top_k >= 0 && o.top_p > 0 && o.top_p <= 1, kGptSamplerSite,
-        "temperature {}, top-k {}, top-p {}: expected 0 to 1e6, at least 0, above 0 and at most 1", o.temperature,
-        o.top_k, o.top_p);
+  check(o.temperature >= 0 && o.temperature <= 1e6, kGptSamplerSite,
+        "the temperature {}, expected a number from 0 (always the likeliest token) to 1e6", o.temperature);
+  check(o.top_k >= 0, kGptSamplerSite, "top-k {}, expected a number of tokens, or 0 for all", o.top_k);
+  check(o.top_p > 0 && o.top_p <= 1, kGptSamplerSite, "top-p {}, expected a probability above 0 and at most 1",
+        o.top_p);
 }
 
 std::int32_t sample_token(std::span<const float> logits, const SamplingOptions& o, double uniform) {

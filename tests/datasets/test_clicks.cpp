@@ -313,10 +313,12 @@ TEST(ClickRecords, ComeBackAsTheyWere) {
   const ClickRecord record{
       .ids = {.mapping = IdMapping::Hash, .names = {"a", "b"}, .sizes = {5, 6}, .places = {0, 4}},
       .dense = {"x"},
-      .normalisation = Normalisation({{.field = "dense", .channel_axis = 0, .shift = {1}, .scale = {2}}})};
+      .normalisation = Normalisation({{.field = "dense", .channel_axis = 0, .shift = {1}, .scale = {2}}}),
+      .options = R"({"click-seed":3})"};
   const ClickRecord back = ClickRecord::parse(record.text());
   EXPECT_EQ(back.text(), record.text());
   EXPECT_EQ(back.ids.rows(), 11);
+  EXPECT_EQ(back.options, record.options);
   expect_error([] { ClickRecord::parse("{}"); }, {"the checkpoint's record of its data cannot be used"});
 }
 

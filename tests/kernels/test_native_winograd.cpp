@@ -3,88 +3,13 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
-#include "lockstep/kernels/native/winograd.h"
-#include "tests/kernels/native_support.h"
+#include "tests/kernels/winograd_support.h"
 
 namespace lockstep::native {
 namespace {
 
 using generic::random_values;
-using kernels::ConvolutionGeometry;
-using kernels::native::kLanes;
-using kernels::native::WinogradConvolution;
 using kernels::native::WinogradGradient;
-
-ConvolutionGeometry geometry(std::int64_t n, std::int64_t c, std::int64_t f, std::int64_t h, std::int64_t w,
-                             std::int64_t ph, std::int64_t pw) {
-  return {.batch = n,
-          .in_channels = c,
-          .in_h = h,
-          .in_w = w,
-          .out_channels = f,
-          .kernel_h = 3,
-          .kernel_w = 3,
-          .padding_h = ph,
-          .padding_w = pw};
-}
-
-// Images smaller than a tile, on its end and behind it, every padding, channels within a block, at its end and behind
-// it, several chunks of channels, weights that are transformed chunk by chunk.
-std::vector<ConvolutionGeometry> geometries() {
-  return {geometry(1, 1, 1, 1, 1, 1, 1),     geometry(2, 3, 5, 4, 4, 1, 1),     geometry(1, 16, 17, 5, 9, 1, 0),
-          geometry(3, 17, 16, 8, 7, 0, 2),   geometry(2, 40, 24, 13, 6, 2, 1),  geometry(1, 80, 48, 3, 12, 1, 1),
-          geometry(5, 16, 16, 12, 11, 1, 1), geometry(1, 160, 136, 6, 5, 1, 1), geometry(2, 1, 40, 3, 3, 0, 0),
-          geometry(1, 16, 16, 46, 91, 1, 1), geometry(0, 16, 16, 4, 4, 1, 1)};
-}
-
-struct WinogradSizes {
-  explicit WinogradSizes(const ConvolutionGeometry& g)
-      : x(g.batch * g.in_channels * g.in_h * g.in_w),
-        y(g.batch * g.out_channels * g.out_h() * g.out_w()),
-        w(g.out_channels * g.in_channels * 9) {}
-  std::int64_t x, y, w;
-};
-
-// Calls row(x, y, w, n), offsets of a product of n positions in a row, for all products of the convolution.
-template <class Row>
-void for_rows(const ConvolutionGeometry& g, const Row& row) {
-  const std::int64_t oh = g.out_h(), ow = g.out_w();
-  for (std::int64_t i = 0; i < g.batch * g.out_channels * g.in_channels * 9; ++i) {
-    const std::int64_t tap = i % 9, c = i / 9 % g.in_channels, o = i / 9 / g.in_channels % g.out_channels,
-                       n = i / 9 / g.in_channels / g.out_channels;
-    const std::int64_t begin = std::max<std::int64_t>(0, g.padding_w - tap % 3);
-    const std::int64_t end = std::min(ow, g.in_w + g.padding_w - tap % 3);
-    for (std::int64_t p = 0; p < oh; ++p) {
-      const std::int64_t h = p + tap / 3 - g.padding_h;
-      if (h < 0 || h >= g.in_h || begin >= end) continue;
-      row(((n * g.in_channels + c) * g.in_h + h) * g.in_w + begin + tap % 3 - g.padding_w,
-          ((n * g.out_channels + o) * oh + p) * ow + begin, (o * g.in_channels + c) * 9 + tap, end - begin);
-    }
-  }
-}
-
-std::vector<float> in_layout(const Shape& shape, const Layout& layout, const std::vector<float>& plain) {
-  std::vector<float> values(static_cast<std::size_t>(layout.storage_elements(shape)), 0.0F);
-  reorder(shape, DType::F32, {}, plain.data(), layout, values.data());
-  return values;
-}
-std::vector<float> in_plain(const Shape& shape, const Layout& layout, const std::vector<float>& values) {
-  std::vector<float> plain(static_cast<std::size_t>(shape.elements()));
-  reorder(shape, DType::F32, layout, values.data(), {}, plain.data());
-  return plain;
-}
-
-struct Forms {
-  explicit Forms(const ConvolutionGeometry& g)
-      : x_shape{g.batch, g.in_channels, g.in_h, g.in_w},
-        y_shape{g.batch, g.out_channels, g.out_h(), g.out_w()},
-        w_shape{g.out_channels, g.in_channels, 3, 3},
-        x(Layout::channels_blocked(x_shape, kLanes)),
-        y(Layout::channels_blocked(y_shape, kLanes)),
-        w(kernels::native::winograd_weight_layout(w_shape)) {}
-  Shape x_shape, y_shape, w_shape;
-  Layout x, y, w;
-};
 
 // Errors of transformed sums mix with those of neighbours: the bound goes with the largest magnitude of a sum.
 void expect_near(const std::vector<float>& got, const std::vector<double>& want, double magnitude, int tile) {
@@ -94,23 +19,6 @@ void expect_near(const std::vector<float>& got, const std::vector<double>& want,
     ASSERT_LE(std::abs(static_cast<double>(got[i]) - want[i]), bound)
         << "element " << i << " is " << got[i] << ", expected " << want[i];
 }
-
-// Memory whose every float is NaN before, and which must not be written behind its end.
-class Workspace {
- public:
-  explicit Workspace(std::size_t bytes) : values_(blank<float>(static_cast<std::int64_t>(bytes / sizeof(float)) + 17)) {
-    values_[bytes / sizeof(float)] = 7;
-    end_ = bytes / sizeof(float);
-  }
-  ~Workspace() { EXPECT_EQ(values_[end_], 7) << "written behind the workspace"; }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  float* data() { return values_.data(); }
-
- private:
-  std::vector<float> values_;
-  std::size_t end_;
-};
 
 struct Epilogue {
   bool bias = false, addend = false, relu = false;

@@ -161,16 +161,25 @@ class Recsys(support.SystemTest):
                 self.assertGreater(min(e["ts"] for e in inside if e["track"] == "gradients of rows"), backward)
 
     def test_memory_that_one_rank_cannot_have_is_one_error(self):
-        """Rows of sharded tables, rows of tables that each rank has, marks of changed rows."""
-        for count, at, more in ((2, 0, ("--shard-tables",)), (3, 0, ("--allreduce", "messages")), (3, 1, ("--shard-tables", "--full-tables-every", 2))):
+        """Rows of sharded tables, rows of tables that each rank has, marks of changed rows, replicas of hot rows (before step 9)."""
+        for count, at, more in ((2, 0, ("--shard-tables",)), (3, 0, ("--allreduce", "messages")), (3, 1, ("--shard-tables", "--full-tables-every", 2)),
+                                (3, 2, ("--shard-tables", "--hot-rows", 30))):
+            remedy = "--hot-rows" if "--hot-rows" in more else "--shard-tables"
             with self.subTest(count=count, more=more):
                 faults = clean_environment(LOCKSTEP_FAULT=f"tables.allocate:corrupt:rank=1:at={at}")
                 result = self.run_command(ranks(count, self.command("none", *more)), limit=support.SOON, environment=faults)
                 self.assertNotEqual(result.status, 0, result)
-                found = re.findall(r"rank 1 on host \S+: \[tables\] (\d+) bytes \(1 MiB\) for .* cannot be had; expected .*--shard-tables", result.output)
+                found = re.findall(r"rank 1 on host \S+: \[tables\] (\d+) bytes \(1 MiB\) for .* cannot be had; expected .*" + remedy, result.output)
                 self.assertEqual(len(found), 1, result)
                 self.assertGreater(int(found[0]), 0)
                 self.expect_no_process()
+
+    def test_a_resume_needs_the_same_samples(self):
+        self.succeed(ranks(2, self.command("drawn", "--max-steps", 4)))
+        for option, before, now in (("--click-seed", 1, 2), ("--click-exponent", 1.05, 1.2), ("--click-latent", 4, 3), ("--click-ids", 20, 19), ("--click-samples", 480, 528)):
+            with self.subTest(option):
+                self.fail_with(ranks(2, self.command("drawn", "--resume", "auto", option, now)), f"{option} was {before}, this run has {now}: the samples are others; pass {option} {before} as before")
+        self.succeed(ranks(1, self.command("drawn", "--resume", "auto", "--click-eval-samples", 90)))
 
     def test_negatives_from_all_samples_change_no_bit_with_the_ranks(self):
         towers = ("--model", "towers", "--loss", "softmax", "--user-fields", 2, "--negatives", 3)
@@ -213,6 +222,8 @@ class Recsys(support.SystemTest):
                             (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:2"), "a bag of more than 2 ids"),
                             (self.files("csv", "--inputs", "price", "--ids", "site", "--label", "click", "--bags", "item", "--hash-ids", 9), "--bags names the field 'item'"),
                             (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:offsets=o"), "expected it with hdf5"),
+                            (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:counts=n"), "--bags has counts=n for the field 'genres' with the data set csv, expected it with hdf5, arrays or records"),
+                            (("--freeze", "table*"), "--freeze: the pattern 'table*' matches 'table.weight', a sparse table"),
                             (("--negatives", 2), "--negatives 2 without --loss softmax"),
                             (("--dataset", "records", "--data-dir", self.scratch), "no train.index"),
                             (("--click-wide",), "--click-wide makes ids of 63 bits"), (("--loss", "softmax"), "expected --model towers"), (("--top", "8,x"), "--top has 'x'")):

@@ -301,6 +301,27 @@ TEST(Continuation, RefusesImagesOfAnotherSizeAlsoFromOlderFiles) {
   EXPECT_NE(refusal(older, run(before)).find("--resize was 0, this run has 224"), std::string::npos);
 }
 
+TEST(Continuation, RefusesOtherOptionsByWhichSamplesAreDefined) {
+  const auto drawn = [](const nlohmann::json& options) {
+    nlohmann::json metadata = run();
+    metadata["data"] = {{kDefiningOptions, options}};
+    return metadata;
+  };
+  const nlohmann::json before = drawn({{"click-seed", 1}, {"bags", ""}});
+  EXPECT_EQ(refusal(before, before), "");
+  EXPECT_EQ(
+      refusal(before, drawn({{"click-seed", 2}})),
+      "[resume] FILE: --click-seed was 1, this run has 2: the samples are others; pass --click-seed 1 as before, or "
+      "omit --resume to begin a new run");
+  EXPECT_EQ(
+      refusal(before, drawn({{"bags", "a:sum"}})),
+      "[resume] FILE: --bags was none, this run has a:sum: the samples are others; leave out --bags as before, or "
+      "omit --resume to begin a new run");
+  EXPECT_EQ(refusal(before, drawn({{"click-new", 2}})), "") << "older files lack options that were added since";
+  for (const nlohmann::json& other : {nlohmann::json(), nlohmann::json(3), nlohmann::json::array({1})})
+    EXPECT_EQ(refusal(drawn(other), before), "") << other.dump();
+}
+
 TEST(Continuation, SaysNothingOfLogsThatChanged) {
   Options now;
   now.logging.level = LogLevel::Debug;  // not in a checkpoint: belongs to the node

@@ -5,6 +5,7 @@
 
 #include "lockstep/core/backoff.h"
 #include "lockstep/core/log.h"
+#include "lockstep/parallel/tables/table_memory.h"
 
 namespace lockstep::parallel {
 namespace {
@@ -91,13 +92,29 @@ void HotRows<T>::choose() {
     OfTable& table = tables_[static_cast<std::size_t>(one.table)];
     (store_.owns(store_[static_cast<std::size_t>(one.table)], one.row) ? table.mine : table.ids).push_back(one.row);
   }
-  for (std::size_t t = 0; t < tables_.size(); ++t) {
-    for (int part = -1; part < static_cast<int>(store_[t].states.size()); ++part)
-      tables_[t].parts.emplace_back(tables_[t].ids.size() * static_cast<std::size_t>(store_[t].width(part)));
-  }
+  allocate();
   chosen_ = true;
   fresh_ = false;
   if (comm_.is_root()) log()->info("tables: every rank has the {} rows that were used most", all.size());
+}
+
+// Allocates the replicas of the rows that are chosen. All ranks are in the same place of the same step, so none waits
+// for the progress of another's communication meanwhile.
+template <class T>
+void HotRows<T>::allocate() {
+  const auto each_part = [&](const auto& visit) {
+    for (std::size_t t = 0; t < tables_.size(); ++t) {
+      for (int part = -1; part < static_cast<int>(store_[t].states.size()); ++part)
+        visit(tables_[t], tables_[t].ids.size() * static_cast<std::size_t>(store_[t].width(part)));
+    }
+  };
+  std::size_t elements = 0;
+  each_part([&](const OfTable&, std::size_t count) { elements += count; });
+  allocate_together(
+      comm_, TableMemory::HotRows, "replicas of the rows that are used most, with their states", elements * sizeof(T),
+      [&] { each_part([](OfTable& table, std::size_t count) { table.parts.emplace_back(count); }); },
+      "take fewer of these rows (--hot-rows), shorter rows (--dim) or a rule with fewer states (--table-optimizer "
+      "rowwise-adagrad or sgd)");
 }
 
 // A message has values and states of the sender's hot rows, table by table, row by row.

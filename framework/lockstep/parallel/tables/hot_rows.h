@@ -68,6 +68,7 @@ class HotRows {
     std::vector<std::size_t> found;  // hot rows of a table among its sums, by their indices there
   };
   void choose();
+  void allocate();
   void refresh();
   void run_round();
   void append_sums(std::size_t table, const RowView<T>& sums);

@@ -3,21 +3,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 
-#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/optim/rule_options.h"
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/report/json_text.h"
+#include "lockstep/train/run/metadata_values.h"
 
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kSite = "resume";
+constexpr const char* kSite = kResumeSite;
 constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
 
 struct Rule {
@@ -45,67 +44,20 @@ std::vector<OptionRow> rows_with(Resume resume) {
   return rows;
 }
 
-bool is_empty(const nlohmann::json& value) {
-  return value.is_string() ? value.get_ref<const std::string&>().empty() : value.is_array() && value.empty();
-}
-
-std::string text_of(const nlohmann::json& value) {
-  if (is_empty(value)) return "none";
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-const nlohmann::json& entry(const nlohmann::json& metadata, const std::string& name, const std::string& file) {
-  const auto found = metadata.find(name);
-  check(found != metadata.end(), kSite, "{}: its metadata has no '{}'", file, name);
-  return *found;
-}
-
 template <class T>
 T field(const nlohmann::json& metadata, const char* name, const std::string& file) {
   try {
-    return entry(metadata, name, file).get<T>();
+    return metadata_entry(metadata, name, file).get<T>();
   } catch (const nlohmann::json::exception& error) {
     fail(kSite, "{}: '{}' in its metadata cannot be used: {}", file, name, error.what());
   }
 }
 
 std::int64_t count(const nlohmann::json& metadata, const char* name, const std::string& file) {
-  const nlohmann::json& value = entry(metadata, name, file);
+  const nlohmann::json& value = metadata_entry(metadata, name, file);
   check(value.is_number_unsigned() && value.get<std::uint64_t>() <= kMostCount, kSite,
         "{}: '{}' in its metadata is {}, expected a count", file, name, text_of(value));
   return value.get<std::int64_t>();
-}
-
-void check_same(const nlohmann::json& saved, const nlohmann::json& now, const Rule& rule, const std::string& file) {
-  const nlohmann::json &there = entry(saved, rule.key, file), &here = entry(now, rule.key, "this run");
-  check(there == here, kSite, "{}: '{}' is {}, this run has {}; {}", file, rule.key, text_of(there), text_of(here),
-        rule.advice);
-}
-
-// Returns the words of a command line that give an option this value.
-std::string spelled(std::string_view option, const nlohmann::json& value) {
-  if (value.is_boolean()) return fmt::format("--{}{}", option, value.get<bool>() ? "" : "=false");
-  if (!value.is_array()) return fmt::format("--{} {}", option, text_of(value));
-  std::vector<std::string> parts;
-  for (const nlohmann::json& each : value) parts.push_back(text_of(each));
-  return fmt::format("--{} {}", option, fmt::join(parts, ","));
-}
-
-// Returns the advice about options that prevent a resume; `words`: the options as they were, empty: unknown.
-std::string as_before(std::string_view words) {
-  const std::string keep = words.empty() ? "" : fmt::format("pass {} as before, or ", words);
-  return keep + "omit --resume to begin a new run";
-}
-std::string as_before(std::string_view option, const nlohmann::json& before) {
-  if (is_empty(before)) return fmt::format("leave out --{} as before, or omit --resume to begin a new run", option);
-  return as_before(before.is_null() ? "" : spelled(option, before));
-}
-
-const nlohmann::json& options_of(const nlohmann::json& metadata, const std::string& file) {
-  const nlohmann::json& options = entry(metadata, "options", file);
-  check(options.is_object(), kSite, "{}: 'options' in its metadata cannot be used: expected an object", file);
-  return options;
 }
 
 // Checks an option that the metadata contain in "options" alone; older files lack options that were added since.
@@ -124,14 +76,15 @@ void check_equal(const nlohmann::json& saved, const nlohmann::json& now, Resume 
       check_option(saved, now, row, file);
       continue;
     }
-    const std::string advice = as_before(row.name, entry(saved, row.name, file));
-    check_same(saved, now, {row.name, row.reason.empty() ? advice : row.reason + "; " + advice}, file);
+    const std::string advice = as_before(row.name, metadata_entry(saved, row.name, file));
+    check_same(saved, now, row.name, row.reason.empty() ? advice : row.reason + "; " + advice, file);
   }
 }
 
 // Checks the number of samples of an epoch; the message names the option that chooses them if it has changed.
 void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
-  const nlohmann::json &before = entry(saved, "train_samples", file), &here = entry(now, "train_samples", "this run");
+  const nlohmann::json &before = metadata_entry(saved, "train_samples", file),
+                       &here = metadata_entry(now, "train_samples", "this run");
   if (before == here) return;
   const nlohmann::json &options = options_of(saved, file), &ours = options_of(now, "this run");
   for (const OptionRow& row : rows_with(Resume::SameSamples)) {
@@ -143,22 +96,40 @@ void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const
          file, option, text_of(options[option]), text_of(ours[option]), text_of(before), text_of(here),
          as_before(option, options[option]));
   }
-  check_same(saved, now, {"train_samples", "the position in the epoch needs the same data: has --data-dir changed?"},
+  check_same(saved, now, "train_samples", "the position in the epoch needs the same data: has --data-dir changed?",
              file);
 }
 
-// Checks what the records of the data say of the tokenizer of a text, if they do.
+// Returns an entry of what the data's record says; null: it says nothing of it.
+const nlohmann::json& of_data(const nlohmann::json& metadata, const char* key) {
+  static const nlohmann::json nothing;
+  const auto data = metadata.find("data");
+  if (data == metadata.end() || !data->is_object()) return nothing;
+  const auto found = data->find(key);
+  return found == data->end() ? nothing : *found;
+}
+
+// Checks the tokenizer of a text.
 void check_tokenizer(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
-  constexpr const char* kKey = "tokenizer";
-  const auto has = [&](const nlohmann::json& metadata) {
-    return metadata.contains("data") && metadata["data"].is_object() && metadata["data"].contains(kKey);
-  };
-  if (!has(saved) || !has(now)) return;
+  const nlohmann::json &there = of_data(saved, "tokenizer"), &here = of_data(now, "tokenizer");
   check(
-      saved["data"][kKey] == now["data"][kKey], kSite,
+      there.is_null() || here.is_null() || there == here, kSite,
       "{}: its text has tokens of the tokenizer {}, this run's of {}: the same numbers stand for other texts; has the "
       "vocabulary's file changed?",
-      file, text_of(saved["data"][kKey]), text_of(now["data"][kKey]));
+      file, text_of(there), text_of(here));
+}
+
+// Checks the program's own options by which the data's samples are what they are: the record of the data has them.
+void check_defining_options(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
+  const nlohmann::json &there = of_data(saved, kDefiningOptions), &here = of_data(now, kDefiningOptions);
+  if (!there.is_object() || !here.is_object()) return;
+  for (const auto& [option, value] : here.items()) {
+    const auto before = there.find(option);
+    check(before == there.end() || *before == value, kSite,
+          "{}: --{} was {}, this run has {}: the samples are others; {}", file, option,
+          before == there.end() ? "" : text_of(*before), text_of(value),
+          before == there.end() ? "" : as_before(option, *before));
+  }
 }
 
 // Sets an option to its value in a checkpoint; a value of another type changes nothing.
@@ -191,7 +162,7 @@ std::vector<std::string_view> rule_states(const nlohmann::json& values) {
 void check_states(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
   nlohmann::json before = options_of(saved, file);
   const nlohmann::json& here = options_of(now, "this run");
-  const std::string rule = text_of(entry(now, "optimizer", "this run"));
+  const std::string rule = text_of(metadata_entry(now, "optimizer", "this run"));
   if (here.value("optimizer", nlohmann::json()) != rule) return;  // a rule of the program's own
   before["optimizer"] = rule;
   const std::vector<std::string_view> kept = rule_states(before), wanted = rule_states(here);
@@ -242,7 +213,7 @@ void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const st
           text_of(before), text_of(here[row.name]), row.reason, as_before(row.name, before));
   }
   if (promise(saved) != promise(now) || promise(now) == "portable") return;
-  for (const Rule& rule : same_with_shards()) check_same(saved, now, {rule.key, "with --shards, " + rule.advice}, file);
+  for (const Rule& rule : same_with_shards()) check_same(saved, now, rule.key, "with --shards, " + rule.advice, file);
 }
 
 }  // namespace
@@ -264,8 +235,9 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   check_equal(saved, now, Resume::Never, file);
   check_states(saved, now, file);
   check_tokenizer(saved, now, file);
+  check_defining_options(saved, now, file);
   check_samples(saved, now, file);
-  const bool streams = entry(now, "train_samples", "this run").is_null();
+  const bool streams = metadata_entry(now, "train_samples", "this run").is_null();
   const auto size = field<std::int64_t>(now, streams ? "epoch_size" : "train_samples", "this run");
   if (at.offset > 0) check_equal(saved, now, Resume::SameInEpoch, file);
   check(at.offset <= size, kSite, "{}: 'offset' is {}, expected at most the {} {} of an epoch", file, at.offset, size,
@@ -274,8 +246,8 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   if (options["global-batch"] == 0) {  // computed from --batch-size and the number of ranks, which may have changed
     const std::string advice =
         fmt::format("pass --global-batch {} to keep it, or another value to change it on purpose",
-                    text_of(entry(saved, "global_batch", file)));
-    check_same(saved, now, {"global_batch", advice}, file);
+                    text_of(metadata_entry(saved, "global_batch", file)));
+    check_same(saved, now, "global_batch", advice, file);
   }
   const bool promised = same_promise(saved, now, file) && promise(now) == "portable";
   if (options["shards"] != 0) check_bits(saved, now, file);

@@ -12,6 +12,9 @@
 namespace lockstep::train {
 
 inline constexpr int kMetadataVersion = 1;
+// In the record of the data (data::PredictionFacts::record): an object with the program's own options, and their
+// values, by which its samples are what they are. With other values a run does not resume.
+inline constexpr const char* kDefiningOptions = "options";
 
 struct Continuation {
   std::int64_t step = 0, epoch = 0, offset = 0;  // updates done; epoch from 0; samples of this epoch that are trained

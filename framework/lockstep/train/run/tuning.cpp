@@ -8,6 +8,7 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
+#include "lockstep/nn/embedding.h"
 #include "lockstep/optim/groups.h"
 #include "lockstep/plan/last_layers.h"
 #include "lockstep/train/options/near_names.h"
@@ -37,9 +38,17 @@ std::string parts_of(const std::vector<NamedParameter>& parameters) {
 
 [[noreturn]] void fail_unmatched(std::string_view option, const std::string& pattern, const nn::Module& module) {
   const std::vector<NamedParameter> weights = weights_of(module.named_parameters());
+  for (const NamedTable& table : nn::named_tables(module))
+    check(
+        !optim::matches(pattern, table.name), kOptionsSite,
+        "--{}: the pattern '{}' matches '{}', a sparse table, expected other parameters: the rows that a step uses are "
+        "always trained, by the options for tables, such as --table-rate-scale; those others are {}",
+        option, pattern, table.name, parts_of(weights));
   std::vector<std::string> names;
   for (const NamedParameter& p : weights) names.push_back(p.name);
   for (const nn::NamedModule& m : module.named_modules()) {
+    const auto is_in = [&](const NamedParameter& p) { return p.name.starts_with(m.path + "."); };
+    if (std::ranges::none_of(weights, is_in)) continue;
     if (m.path == pattern) fail(kOptionsSite, "--{} names '{}', a module, expected '{}.*'", option, pattern, pattern);
     names.push_back(m.path + ".*");
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
@@ -15,6 +14,7 @@
 #include "lockstep/train/step/autotune.h"
 #include "lockstep/train/step/batch_check.h"
 #include "lockstep/train/step/parallel_choice.h"
+#include "lockstep/train/step/trainer_checks.h"
 
 namespace lockstep::train {
 namespace {
@@ -38,60 +38,6 @@ plan::ParameterStoreOptions store_options(const TrainerOptions& o, const paralle
 }
 
 constexpr std::string_view kSite = "trainer";
-constexpr std::int64_t kMostShards = 1 << 20, kMostSamples = (std::int64_t{1} << 31) - 1;
-constexpr double kGiB = 1 << 30, kMostBytes = 1024 * kGiB;
-
-void check_options(const TrainerOptions& o, int ranks) {
-  check(o.global_batch >= 1, kSite, "the global batch is {} samples, expected at least 1", o.global_batch);
-  check(o.shards == 0 || (o.shards >= ranks && o.shards <= kMostShards), kSite,
-        "{} shards for {} ranks: expected at least one for each rank, and at most {}", o.shards, ranks, kMostShards);
-  check(o.accumulate >= 1 && o.accumulate <= o.global_batch, kSite,
-        "{} micro-batches of a global batch of {}, expected at least 1, and no more than samples", o.accumulate,
-        o.global_batch);
-  check(is_floating(o.precision), kSite, "the precision is {}, expected f32 or f64", name_of(o.precision));
-  check(!o.is_portable() || !(o.autotune || o.compile.bf16 || o.parallel.path == ParallelOptions::Path::Mpi), kSite,
-        "portable bits with {}, expected {}",
-        o.autotune       ? "autotuned kernels"
-        : o.compile.bf16 ? "bf16"
-                         : "gradients that MPI sums",
-        o.autotune       ? "kernels that follow from shapes: measured choices differ between machines"
-        : o.compile.bf16 ? "f32 or f64: processors round products of bf16 differently"
-                         : "another path: MPI libraries add in other orders");
-  check(o.bucket_bytes >= 0, kSite, "buckets of {} bytes, expected at least 1, or 0", o.bucket_bytes);
-  check(std::isfinite(o.clip_norm) && o.clip_norm >= 0, kSite,
-        "the largest norm of the gradient is {}, expected a positive number, or 0 for any", o.clip_norm);
-  check(o.parallel.local_steps >= 1, kSite, "{} local steps, expected at least 1", o.parallel.local_steps);
-  const bool alone = o.parallel.hook != nullptr && !o.parallel.hook->reduces();
-  check(!alone || (!o.rule->uses_norms() && o.update.clip_layer_norm == 0 && !o.noise_scale), kSite,
-        "{} with a hook that does not reduce, expected an update without norms of whole parameters: no rank has the "
-        "whole gradient",
-        o.noise_scale          ? "the noise scale"
-        : o.rule->uses_norms() ? o.rule->name()
-                               : "clipping by parameter");
-  const std::int64_t parts = std::max<std::int64_t>(o.shards, ranks);
-  check(!o.noise_scale || std::min(parts, o.global_batch) >= 2, kSite,
-        "the noise scale of the gradient with {} shards of {} samples, expected at least two shards (or ranks) with "
-        "samples: it compares their gradients",
-        parts, o.global_batch);
-  check(o.guards.verify_every >= 0 && o.guards.compare_every >= 0, kSite,
-        "memory is verified every {} updates and compared every {}, expected positive numbers, or 0 for never",
-        o.guards.verify_every, o.guards.compare_every);
-}
-
-// Kernels count rows in 32 bits, and planning takes time for each row.
-void check_size(const TrainerOptions& o, const std::vector<data::Field>& fields, int ranks) {
-  const std::int64_t shards = o.shards > 0 ? o.shards : ranks;
-  const std::int64_t samples = part_of(part_of(o.global_batch, shards, 0).size(), o.accumulate, 0).size();
-  double bytes = 0;
-  for (const data::Field& f : fields) bytes += static_cast<double>(f.bytes());
-  bytes *= static_cast<double>(samples);
-  check(
-      samples <= kMostSamples && bytes <= kMostBytes, kSite,
-      "a global batch of {} has micro-batches of {} samples, whose fields take {:.3g} GiB; expected at most {} samples "
-      "and {:.3g} GiB: use more shards or more micro-batches",
-      o.global_batch, samples, bytes / kGiB, kMostSamples, kMostBytes / kGiB);
-}
-
 // Returns the options that must be equal on all ranks, one per line; otherwise ranks would wait in different calls.
 std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fields) {
   const ParallelOptions& p = o.parallel;
@@ -123,8 +69,7 @@ TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, co
     options.rule = optim::with_average(options.rule, options.average);
     check(model != nullptr, kSite, "the model function is empty, expected one from a batch to a loss");
     data::check_fields(kSite, fields);
-    check_options(options, comm.size());
-    check_size(options, fields, comm.size());
+    check_trainer_options(options, fields, comm.size());
   });
   comm::check_same(comm, "a trainer's options", text_of(options, fields));
   return options;
@@ -159,23 +104,6 @@ std::string text_of(const std::vector<NamedTable>& tables, const parallel::Table
                         r.weight_decay, r.beta1, r.beta2, r.epsilon, r.initial_accumulator, r.l1, r.l2, r.beta);
   }
   return text;
-}
-
-void check_tables(const TrainerOptions& o) {
-  const bool alone = o.parallel.hook != nullptr && !o.parallel.hook->reduces();
-  check(
-      !alone && o.parallel.local_steps == 1, kSite,
-      "sparse tables with steps that each rank makes alone, expected steps whose gradients are summed over all ranks");
-  check(o.tables.hot_rows >= 0 && (o.tables.hot_rows == 0 || o.tables.shard), kSite,
-        "{} hot rows{}, expected 0 or a positive number of rows of tables that are sharded: other tables lie on every "
-        "node anyway",
-        o.tables.hot_rows, o.tables.shard ? "" : " of tables that are not sharded");
-  check(!o.average.any(), kSite,
-        "an average of the weights with sparse tables, expected none: it covers dense parameters alone");
-  check(o.update.clip_layer_norm == 0, kSite,
-        "clipping by the norm of each parameter ({}) with sparse tables, expected none: it covers dense parameters "
-        "alone; clipping by the norm of the whole gradient, or by value, covers tables, too",
-        o.update.clip_layer_norm);
 }
 
 std::string form_of(plan::ParameterStore& store) {
@@ -220,7 +148,7 @@ PreparedModel::PreparedModel(const comm::Communicator& comm, const nn::Module& m
 
 void PreparedModel::make_tables(const std::vector<NamedTable>& tables) {
   comm::collectively(comm_, [&] {
-    check_tables(options_);
+    check_table_options(options_);
     tables_ = parallel::TableEngine::make(comm_, world_, memory_,
                                           {.tables = tables,
                                            .options = options_.tables,
