@@ -8,7 +8,7 @@ namespace lockstep::tools {
 namespace {
 
 // Puts `value` in the place of `mark`, which the template has once.
-void put(std::string& page, std::string_view mark, std::string_view value) {
+void put_text(std::string& page, std::string_view mark, std::string_view value) {
   const std::size_t at = page.find(mark);
   if (at != std::string::npos) page.replace(at, mark.size(), value);
 }
@@ -29,12 +29,12 @@ std::string page_with(const nlohmann::ordered_json& document) {
       data += c;
   }
   std::string page(kPageTemplate);
-  put(page, "/*POLICY*/", kPagePolicy);
-  put(page, "/*PLOT_STYLE*/", kPlotStyle);
-  put(page, "/*STYLE*/", kPageStyle);
-  put(page, "/*PLOT_SCRIPT*/", kPlotScript);
-  put(page, "/*SCRIPT*/", kPageScript);
-  put(page, "/*DATA*/", data);
+  put_text(page, "/*POLICY*/", kPagePolicy);
+  put_text(page, "/*PLOT_STYLE*/", kPlotStyle);
+  put_text(page, "/*STYLE*/", kPageStyle);
+  put_text(page, "/*PLOT_SCRIPT*/", kPlotScript);
+  put_text(page, "/*SCRIPT*/", kPageScript);
+  put_text(page, "/*DATA*/", data);
   return page;
 }
 

@@ -23,7 +23,7 @@ using nlohmann::ordered_json;
 constexpr const char* kReportSite = "report";
 constexpr std::uintmax_t kLargestTrace = std::uintmax_t{1} << 30;  // bytes
 
-std::string text_of_file(const fs::path& path) {
+std::string whole_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
@@ -37,14 +37,19 @@ std::pair<int, std::string> rank_and_host(const std::string& process) {
   return {std::atoi(process.c_str() + 5), process.substr(on + 4)};
 }
 
+bool has_text(const nlohmann::json& object, const char* name, const char* text) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() && *found == text;
+}
+
 // Whether an event has these members with the types that --trace writes.
 bool is_metadata(const nlohmann::json& event) {
-  return event.is_object() && event.value("ph", "") == "M" && event.contains("pid") && event["pid"].is_number_integer() &&
+  return event.is_object() && has_text(event, "ph", "M") && event.contains("pid") && event["pid"].is_number_integer() &&
          event.contains("args") && event["args"].is_object() && event["args"].contains("name") &&
          event["args"]["name"].is_string() && event.contains("name") && event["name"].is_string();
 }
 bool is_span(const nlohmann::json& event) {
-  return event.is_object() && event.value("ph", "") == "X" && event.contains("pid") && event["pid"].is_number_integer() &&
+  return event.is_object() && has_text(event, "ph", "X") && event.contains("pid") && event["pid"].is_number_integer() &&
          event.contains("tid") && event["tid"].is_number_integer() && event.contains("dur") && event["dur"].is_number();
 }
 
@@ -62,7 +67,7 @@ ordered_json trace_times(const fs::path& file) {
         file.string());
   check(fs::file_size(file) < kLargestTrace, kReportSite, "--trace {} has {} bytes, expected less than {}",
         file.string(), fs::file_size(file), kLargestTrace);
-  const nlohmann::json json = train::parse_json(text_of_file(file));
+  const nlohmann::json json = train::parse_json(whole_text(file));
   check(json.is_object() && json.contains("traceEvents") && json["traceEvents"].is_array(), kReportSite,
         "--trace {} has no 'traceEvents', expected a file that --trace has written", file.string());
   std::map<std::int64_t, TracedRank> ranks;
@@ -99,7 +104,7 @@ RunReport::RunReport(fs::path run) : run_(std::move(run)), metrics_(run_ / "metr
 
 bool RunReport::update() {
   const bool metrics = metrics_.update(), events = events_.update();
-  std::string text = fs::is_regular_file(run_ / "facts.json") ? text_of_file(run_ / "facts.json") : "";
+  std::string text = fs::is_regular_file(run_ / "facts.json") ? whole_text(run_ / "facts.json") : "";
   const bool facts = text != facts_text_;
   if (facts) {
     auto json = train::parse_json<ordered_json>(text);
