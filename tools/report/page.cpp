@@ -32,6 +32,7 @@ std::string page_with(const nlohmann::ordered_json& document) {
   put_text(page, "/*POLICY*/", kPagePolicy);
   put_text(page, "/*PLOT_STYLE*/", kPlotStyle);
   put_text(page, "/*STYLE*/", kPageStyle);
+  put_text(page, "/*PLOT_LICENCE*/", kPlotLicence);
   put_text(page, "/*PLOT_SCRIPT*/", kPlotScript);
   put_text(page, "/*SCRIPT*/", kPageScript);
   put_text(page, "/*DATA*/", data);

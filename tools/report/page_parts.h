@@ -5,6 +5,6 @@
 
 namespace lockstep::tools {
 
-extern const std::string_view kPageTemplate, kPageStyle, kPageScript, kPlotStyle, kPlotScript;
+extern const std::string_view kPageTemplate, kPageStyle, kPageScript, kPlotStyle, kPlotScript, kPlotLicence;
 
 }  // namespace lockstep::tools
