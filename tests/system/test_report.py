@@ -1,0 +1,205 @@
+"""What a run looks like from outside: the files of --logger, the page of `lockstep report` and the server of `lockstep watch`."""
+
+import csv
+import http.client
+import importlib
+import json
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import unittest
+
+from support import SOURCE, SystemTest, checkpoints, metrics, program, ranks
+
+MLP = ["--model", "mlp", "--dataset", "digits", "--limit-train", 96, "--limit-eval", 32, "--global-batch", 32, "--epochs", 2, "--threads", 1,
+       "--loaders", 0, "--log-every", 1, "--checkpoint-every", 0]
+
+
+def crc32c(data):
+    """Bit by bit, from the polynomial: nothing in common with the program's table."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+class ReportTest(SystemTest):
+    def setUp(self):
+        super().setUp()
+        self.output = self.scratch / "run"
+
+    def train(self, size, *options):
+        return self.succeed(ranks(size, program("train_mnist", *MLP, "--output", self.output, *options)))
+
+
+class Records(ReportTest):
+    """One run of two ranks that is stopped and resumed writes all kinds of files."""
+
+    def schema(self):
+        """The module that protoc generates from the published schema."""
+        subprocess.run(["protoc", f"--proto_path={SOURCE / 'tests' / 'system'}", f"--python_out={self.scratch}", "tensorboard.proto"], check=True)
+        sys.path.insert(0, str(self.scratch))
+        self.addCleanup(sys.path.remove, str(self.scratch))
+        return importlib.import_module("tensorboard_pb2")
+
+    def events(self, file, schema):
+        data, events = file.read_bytes(), []
+        while data:
+            length, = struct.unpack("<Q", data[:8])
+            self.assertEqual(struct.unpack("<I", data[8:12])[0], masked(data[:8]))
+            body = data[12:12 + length]
+            self.assertEqual(struct.unpack("<I", data[12 + length:16 + length])[0], masked(body))
+            event = schema.Event.FromString(body)
+            known = schema.Event.FromString(body)
+            known.DiscardUnknownFields()
+            self.assertEqual(known.ByteSize(), event.ByteSize(), "a field that the schema does not have")
+            events.append(event)
+            data = data[16 + length:]
+        return events
+
+    def test_tensorboard_csv_and_prometheus_have_the_metrics(self):
+        options = ["--logger", "tensorboard,csv,prometheus", "--checkpoint-every-steps", 2]
+        self.train(2, *options, "--max-steps", 4)
+        checkpoints(self.output)[-1].unlink()  # what came after update 2 is trained again
+        self.train(2, *options, "--resume", "auto")
+        schema = self.schema()
+        files = sorted((self.output / "tensorboard").glob("events.out.tfevents.*"), key=lambda f: f.stat().st_mtime_ns)
+        self.assertEqual(len(files), 2)
+        first, second = (self.events(file, schema) for file in files)
+        self.assertEqual([events[0].file_version for events in (first, second)], ["brain.Event:2"] * 2)
+        start = second[1]
+        self.assertEqual((start.step, start.session_log.status), (3, schema.SessionLog.START))
+        # As TensorBoard reads: a start drops what is known of its step and of later ones.
+        scalars, kept = {}, [e for e in first if e.step < 3] + second[2:]
+        for event in kept:
+            for value in event.summary.value:
+                if value.WhichOneof("value") == "simple_value":
+                    scalars.setdefault(value.tag, []).append((event.step, value.simple_value))
+        for split in ("train", "eval"):
+            exact = [(step, struct.unpack("f", struct.pack("f", float(loss)))[0]) for step, loss in metrics(self.output, split)]
+            self.assertEqual(scalars[f"{split}/loss"], exact)
+        self.assertIn("train/lr", scalars)
+        self.assertIn("eval/accuracy", scalars)
+        histograms = [(e.step, v.tag, v.histo) for e in kept for v in e.summary.value if v.WhichOneof("value") == "histo"]
+        self.assertEqual({step for step, _, _ in histograms}, {3, 6})
+        for _, tag, histogram in histograms:
+            self.assertTrue(tag.startswith("weights/"), tag)
+            self.assertEqual(sum(histogram.bucket), histogram.num)
+            self.assertEqual(len(histogram.bucket), len(histogram.bucket_limit))
+            self.assertEqual(histogram.bucket_limit[-1], histogram.max)
+            self.assertEqual(list(histogram.bucket_limit), sorted(histogram.bucket_limit))
+        texts = [v for e in first for v in e.summary.value if v.WhichOneof("value") == "tensor"]
+        self.assertEqual([(t.tag, t.metadata.plugin_data.plugin_name, t.tensor.dtype) for t in texts], [("options", "text", schema.DT_STRING)])
+        self.assertIn(b"| global-batch | 32 |", texts[0].tensor.string_val[0])
+
+        with open(self.output / "metrics.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        lines = [json.loads(line) for line in (self.output / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([(int(r["step"]), r["split"], float(r["loss"])) for r in rows], [(l["step"], l["split"], l["loss"]) for l in lines])
+        self.assertEqual([float(r["compute_seconds"]) for r in rows if r["split"] == "train"], [l["compute_seconds"] for l in lines if l["split"] == "train"])
+
+        values = dict(re.findall(r"^(lockstep_\w+\{[^}]*\}) (\S+)$", (self.output / "metrics.prom").read_text(), re.M))
+        run = json.loads((self.output / "run.json").read_text())["run"]
+        self.assertEqual(values[f'lockstep_updates_total{{run="{run}"}}'], "6")
+        self.assertEqual(float(values[f'lockstep_loss{{run="{run}",split="eval"}}']), [l["loss"] for l in lines if l["split"] == "eval"][-1])
+
+    def test_other_names_are_refused_and_none_writes_none(self):
+        self.fail_with(ranks(2, program("train_mnist", *MLP, "--output", self.output, "--logger", "csv,tensorbord")),
+                       "--logger is 'csv,tensorbord', expected none, or some of dllogger, tensorboard, csv, prometheus")
+        self.train(1)
+        for name in ("tensorboard", "metrics.csv", "metrics.prom", "dllogger.json"):
+            self.assertFalse((self.output / name).exists(), name)
+
+
+class Page(ReportTest):
+    def test_the_document_follows_its_schema_and_the_page_shows_it(self):
+        import jsonschema
+        self.train(2, "--profile", "--trace", self.scratch / "trace.json", "--max-steps", 4, "--checkpoint-every-steps", 2)
+        self.train(2, "--profile", "--resume", "auto")
+        document = json.loads(self.succeed(program("lockstep", "report", self.output, "--json", "--trace", self.scratch / "trace.json")).stdout)
+        jsonschema.validate(document, json.loads((SOURCE / "tools" / "report" / "page" / "schema.json").read_text()))
+        run = document["runs"][0]
+        self.assertEqual(run["series"]["train"]["columns"]["step"], list(range(1, 7)))
+        self.assertEqual(run["series"]["train"]["columns"]["loss"], [float(loss) for _, loss in metrics(self.output)])
+        self.assertEqual([e["kind"] for e in run["events"] if e["kind"] == "resume"], ["resume"])
+        self.assertEqual([r["rank"] for r in run["ranks"]], [0, 1])
+        self.assertTrue(all(r["memory_mib"] > 0 for r in run["ranks"]))
+        self.assertEqual(run["options"]["global-batch"], 32)
+        self.assertIn("linear", [c["name"] for c in run["profile"]["classes"]])
+        self.assertEqual([t["rank"] for t in run["trace"]], [0, 1])
+        said = self.succeed(program("lockstep", "report", self.output)).stdout.strip()
+        self.assertEqual(said, str(self.output / "report.html"))
+        page = (self.output / "report.html").read_text()
+        for outside in re.findall(r'(?:src|href)="([^"#]+)"', page.split("<script>")[0]):
+            self.assertTrue(outside.startswith("data:"), outside)
+        self.shows()
+        self.fail_with(program("lockstep", "report", self.output, self.output), "2 runs without --output, expected --output FILE.html", status=1)
+        self.fail_with(program("lockstep", "report", self.scratch), "expected the folder of a run", status=1)
+
+    def shows(self):
+        """In a browser, which setup.sh --tests installs; as root it has no sandbox."""
+        browser = shutil.which("chromium")
+        if browser is None:
+            self.skipTest("chromium is not installed: the script of the page was not run (scripts/setup.sh --tests)")
+        dom = self.succeed([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.scratch / 'browser'}",
+                            "--virtual-time-budget=5000", "--dump-dom", f"file://{self.output / 'report.html'}"]).stdout
+        for section in ("runs", "learning", "speed", "work", "ranks", "events", "options"):
+            self.assertRegex(dom, rf'<section id="{section}" aria-labelledby="{section}-title">')
+        self.assertRegex(dom, r'<section id="differences"[^>]* hidden')
+        self.assertGreaterEqual(dom.count('class="uplot'), 4)
+        self.assertIn("resumed ", dom)
+
+
+class Watch(ReportTest):
+    def ask(self, address, path, method="GET", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", address[0], timeout=60)
+        self.addCleanup(connection.close)
+        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+
+    def test_it_shows_a_run_to_those_with_the_token_alone(self):
+        (self.output / "logs").mkdir(parents=True)
+        line = '{"step":%d,"epoch":1,"split":"train","loss":2.5,"lr":0.1,"samples_per_second":9,"seconds":1}\n'
+        (self.output / "metrics.jsonl").write_text(line % 1)
+        server = self.start(program("lockstep", "watch", self.output))
+        try:
+            url = server.stdout.readline().strip()
+            port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", url).groups()
+            address = (int(port), token)
+            status, headers, page = self.ask(address, f"/{token}/")
+            self.assertEqual(status, 200)
+            self.assertIn("connect-src 'self'", headers["Content-Security-Policy"])
+            self.assertEqual(headers["Referrer-Policy"], "no-referrer")
+            self.assertIn('"live":true', page)
+            status, headers, text = self.ask(address, f"/{token}/data.json")
+            self.assertEqual(json.loads(text)["runs"][0]["last_step"], 1)
+            self.assertEqual(self.ask(address, f"/{token}/data.json", If_None_Match=headers["ETag"])[0], 304)
+            with open(self.output / "metrics.jsonl", "a") as file:
+                file.write(line % 2)
+            status, _, text = self.ask(address, f"/{token}/data.json", If_None_Match=headers["ETag"])
+            self.assertEqual((status, json.loads(text)["runs"][0]["last_step"]), (200, 2))
+            self.assertEqual(self.ask(address, f"/{token}/data.json", method="HEAD")[2], "")
+            for path, expected in [("/", 403), ("/data.json", 403), (f"/{token[:-1]}/", 403), (f"/{token}0/", 403), (f"/{token}/../etc/passwd", 404)]:
+                self.assertEqual(self.ask(address, path)[0], expected, path)
+            self.assertEqual(self.ask(address, f"/{token}/", Host="example.org")[0], 403)
+            self.assertEqual(self.ask(address, f"/{token}/", Host="localhost:8000")[0], 200)
+            self.assertEqual(self.ask(address, f"/{token}/", method="POST")[0], 405)
+            self.fail_with(program("lockstep", "watch", "--port", port, self.output), "expected a free --port", status=1)
+        finally:
+            server.send_signal(signal.SIGINT)
+        self.assertEqual(self.finish(server).status, -signal.SIGINT)
+
+
+if __name__ == "__main__":
+    unittest.main()
