@@ -61,7 +61,7 @@ TEST_F(RunReportTest, ARunIsReadOnAndAFileThatAResumeReplacedAnew) {
   RunReport run(folder_);
   EXPECT_TRUE(run.update());
   EXPECT_FALSE(run.update());
-  append("metrics.jsonl", line(2, "1").substr(12));
+  append("metrics.jsonl", line(2, "1").substr(13));
   EXPECT_TRUE(run.update());
   EXPECT_EQ(run.json()["series"]["train"]["columns"]["loss"].dump(), "[2.0,1.0]");
   std::ofstream(folder_ / "new") << line(1, "3");

@@ -1,5 +1,5 @@
 // A run as the page of `lockstep report` and `lockstep watch` gets it: one JSON object of its metrics, events, ranks,
-// options and profile. The page's folder has the schema (tools/report/page/schema.json). One thread.
+// options and profile. Its schema is tools/report/page/schema.json. One thread.
 #pragma once
 
 #include <filesystem>

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <exception>
 #include <utility>
 
@@ -104,7 +105,7 @@ void HttpServer::serve(const std::function<bool()>& goes_on) {
   while (goes_on()) {
     std::vector<pollfd> waits{{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
     for (const Client& client : clients_) {
-      const short events = client.answer.empty() ? POLLIN : POLLOUT;
+      const short events = static_cast<short>(client.answer.empty() ? POLLIN : POLLOUT);
       waits.push_back({.fd = client.socket.get(), .events = events, .revents = 0});
     }
     const int ready = ::poll(waits.data(), waits.size(), kLookMs);

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "lockstep/plan/compiled_model.h"
+#include "lockstep/plan/parameter_store.h"
+
 namespace lockstep::train {
 namespace {
 

@@ -11,7 +11,7 @@
 #include "lockstep/train/monitor/deadline.h"
 #include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
-#include "lockstep/train/options/record_kinds.h"
+#include "lockstep/train/report/record_kinds.h"
 
 namespace lockstep::train {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "lockstep/graph/metric.h"
-#include "lockstep/train/options/record_kinds.h"
 #include "lockstep/train/report/csv_records.h"
 #include "lockstep/train/report/prometheus.h"
+#include "lockstep/train/report/record_kinds.h"
 #include "lockstep/train/report/tensorboard.h"
 
 namespace lockstep::train {

@@ -1,4 +1,4 @@
-#include "lockstep/train/options/record_kinds.h"
+#include "lockstep/train/report/record_kinds.h"
 
 #include <algorithm>
 #include <cstddef>
