@@ -21,14 +21,15 @@ constexpr const char* kTableSite = "report";
 // More than any run has: a foreign file ends with a message, and does not fill the memory.
 constexpr std::size_t kMostSplits = 64, kMostColumns = 512;
 constexpr std::size_t kLongestLine = 16 << 20;
-constexpr std::array kSummed{"compute_seconds", "waiting_seconds", "network_seconds", "network_hidden_seconds",
+constexpr std::array kSummed{"compute_seconds", "waiting_seconds", "network_seconds",     "network_hidden_seconds",
                              "network_bytes",   "node_bytes",      "slowest_lead_seconds"};
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // Whether the open file is no longer the one that the path leads to, or was cut.
 bool was_replaced(int file, const std::filesystem::path& path, std::int64_t offset) {
-  struct stat mine {}, named {};
+  struct stat mine {
+  }, named{};
   check_call(::fstat(file, &mine) == 0, kTableSite, "cannot read {}", path.string());
   if (mine.st_size < offset) return true;
   return ::stat(path.c_str(), &named) == 0 && (named.st_ino != mine.st_ino || named.st_dev != mine.st_dev);
@@ -68,8 +69,8 @@ bool MetricTable::update() {
     for (std::size_t end = 0; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1)
       add(std::string_view(rest_).substr(begin, end - begin));
     rest_.erase(0, begin);
-    check(rest_.size() < kLongestLine, kTableSite, "{} has a line of more than {} bytes, expected metrics.jsonl of a run",
-          path_.string(), kLongestLine);
+    check(rest_.size() < kLongestLine, kTableSite,
+          "{} has a line of more than {} bytes, expected metrics.jsonl of a run", path_.string(), kLongestLine);
   }
 }
 
@@ -83,8 +84,8 @@ void MetricTable::add(std::string_view line) {
   }
   const std::string name = json["split"].get<std::string>();
   Split& split = splits_[name];
-  check(splits_.size() <= kMostSplits, kTableSite, "{} has more than {} kinds of lines, expected metrics.jsonl of a run",
-        path_.string(), kMostSplits);
+  check(splits_.size() <= kMostSplits, kTableSite,
+        "{} has more than {} kinds of lines, expected metrics.jsonl of a run", path_.string(), kMostSplits);
   last_step_ = std::max(last_step_, json["step"].get<std::int64_t>());
   for (const auto& [key, value] : json.items()) {
     if (!value.is_number() && !value.is_null()) continue;  // texts, and metrics of several results
@@ -165,8 +166,7 @@ nlohmann::ordered_json MetricTable::totals() const {
   for (const auto& [key, sum] : sums_) totals[key] = sum;
   nlohmann::ordered_json slowest = nlohmann::ordered_json::array();
   for (const auto& [rank, entry] : slowest_)
-    slowest.push_back(
-        nlohmann::ordered_json{{"rank", rank}, {"times", entry.times}, {"lead_seconds", entry.lead}});
+    slowest.push_back(nlohmann::ordered_json{{"rank", rank}, {"times", entry.times}, {"lead_seconds", entry.lead}});
   totals["slowest"] = std::move(slowest);
   return totals;
 }

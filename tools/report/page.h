@@ -15,7 +15,8 @@ std::string document_text(const nlohmann::ordered_json& document);
 
 // The policy of the page: it may load nothing, and may ask its own server alone.
 inline constexpr const char* kPagePolicy =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; "
     "form-action 'none'";
 
 }  // namespace lockstep::tools
