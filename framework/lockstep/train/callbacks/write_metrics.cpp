@@ -30,11 +30,6 @@ void WriteMetrics::begin_epoch_clock() {
   epoch_began_ = seconds();
 }
 
-void WriteMetrics::begin_run(std::int64_t /*step*/) {
-  began_ = Clock::now();
-  if (RecordFiles* records = files_.records()) records->begin(files_.run(), trainer_.metrics());
-}
-
 void WriteMetrics::begin_epoch(const EpochEvent& /*event*/) { begin_epoch_clock(); }
 void WriteMetrics::rolled_back(std::int64_t /*step*/) { begin_epoch_clock(); }
 

@@ -16,7 +16,7 @@ class WriteMetrics : public Callback {
   // All arguments must outlive this object; `every` 0: no records of updates.
   WriteMetrics(const Trainer& trainer, const RunRecord& record, RunFiles& files, std::int64_t every)
       : trainer_(trainer), record_(record), files_(files), every_(every) {}
-  void begin_run(std::int64_t step) override;
+  void begin_run(std::int64_t /*step*/) override { began_ = Clock::now(); }
   void begin_epoch(const EpochEvent& event) override;
   void after_step(const StepEvent& event, Orders& orders) override;
   void end_epoch(const EpochEvent& event, Orders& orders) override;

@@ -39,6 +39,7 @@ void RunFiles::open(const std::shared_ptr<const io::Folder>& folder, std::option
   dllogger_ = std::make_unique<DlloggerWriter>(folder, resumed_step, settings_.records.dllogger);
   hashes_ = std::make_unique<HashLog>(folder, settings_.hash_every, resumed_step);
   records_ = std::make_unique<RecordFiles>(folder, resumed_step, settings_.records);
+  records_->begin(run_, rules_);
 }
 
 void RunFiles::keep() {

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/checkpoint/output_folder.h"
 #include "lockstep/comm/communicator.h"
@@ -37,6 +39,8 @@ class RunFiles {
   const std::string& output() const { return settings_.output; }
   const std::string& run() const { return run_; }  // the run's id, equal on all ranks; empty: not known yet
   void set_run(std::string run) { run_ = std::move(run); }
+  // Names the metrics of the model, which a table has as columns; before open(), on rank 0.
+  void set_metrics(std::vector<MetricRule> rules) { rules_ = std::move(rules); }
 
   // On rank 0: throws Error if files of an earlier run cannot be continued; changes nothing.
   void check() const;
@@ -46,7 +50,6 @@ class RunFiles {
   MetricsWriter* metrics() { return metrics_.get(); }  // null before open() and on other ranks
   DlloggerWriter* dllogger() { return dllogger_ && dllogger_->enabled() ? dllogger_.get() : nullptr; }
   HashLog* hashes() { return hashes_.get(); }
-  RecordFiles* records() { return records_.get(); }
   TensorboardWriter* tensorboard() {
     return records_ && records_->tensorboard().enabled() ? &records_->tensorboard() : nullptr;
   }
@@ -71,6 +74,7 @@ class RunFiles {
   std::unique_ptr<DlloggerWriter> dllogger_;
   std::unique_ptr<HashLog> hashes_;
   std::unique_ptr<RecordFiles> records_;
+  std::vector<MetricRule> rules_;
   std::function<void(const std::filesystem::path&)> log_moved_;
   std::string problem_;  // the last warning of keep()
 };

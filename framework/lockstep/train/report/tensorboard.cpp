@@ -40,10 +40,11 @@ void TensorboardWriter::move_aside() const {
 }
 
 void TensorboardWriter::open(std::optional<std::int64_t> resumed_step) {
+  static int files = 0;  // opened by this process: after a rollback another one in the same second
   const double now = unix_time();
   const io::Folder folder = output_->make(kTensorboardFolder);
   name_ =
-      fmt::format("events.out.tfevents.{}.{}.{}.{}", static_cast<std::int64_t>(now), this_host(), ::getpid(), files_++);
+      fmt::format("events.out.tfevents.{}.{}.{}.{}", static_cast<std::int64_t>(now), this_host(), ::getpid(), files++);
   file_.open(folder.open_file(name_, io::FileUse::Append, kTensorboardFolder), folder.path() / name_);
   file_.append(event_record(version_event(now)));
   if (resumed_step) file_.append(event_record(start_event(now, *resumed_step + 1)));

@@ -38,7 +38,6 @@ class TensorboardWriter {
   std::shared_ptr<const io::Folder> output_;
   bool enabled_;
   std::string name_;  // of the file in the folder
-  int files_ = 0;     // opened by this process
   PatientFile file_{"tensorboard", "record"};
 };
 
