@@ -87,9 +87,11 @@ TEST_F(RunReportTest, OfManyLinesTheLowestAndTheHighestStay) {
 TEST_F(RunReportTest, LogsGiveResumesFaultsAndRanks) {
   const std::string head = "2026-11-22 18:04:0";
   append("logs/rank-0000.log",
-         head + "1.000 node1 rank 0 info: this is run 29133fbecb8632da\n" + head +
+         head + "0.000 node1 rank 0 error: of a run before\n" + head +
+             "1.000 node1 rank 0 info: this is run 29133fbecb8632da\n" + head +
              "2.000 node1 rank 0 info: epoch 1/3  step 50/282  loss 2.1\n" + head +
              "5.000 node1 rank 0 info: resumed a/step-0000000040.h5 at step 40, 0 of 9 samples into epoch 1\n" + head +
+             "5.500 node1 rank 0 info: this is run 29133fbecb8632da\n" + head +
              "6.000 node1 rank 0 info: memory: at most 58 MiB resident on this rank\n");
   append("logs/rank-0001.log", head + "3.000 node2 rank 1 error: [x] broken\n");
   append("logs/supervisor.log", head + "4.000 info: ended after 3.0 s: exit code 255; newest checkpoint: step 40\n");

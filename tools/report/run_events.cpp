@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 namespace lockstep::tools {
 namespace {
@@ -78,7 +79,11 @@ void RunEvents::add(const train::LogLine& line) {
 }
 
 void RunEvents::add_event(const train::LogLine& line, const std::string& kind) {
-  if (kind == "start" && line.rank == 0) step_ = 0;  // a resume says its step later
+  if (kind == "resume") resumed_ = true;
+  if (kind == "start" && line.rank == 0) {
+    if (std::exchange(resumed_, false)) return;  // the line that follows that of a resume
+    begin_run();
+  }
   const std::size_t near = std::min<std::size_t>(events_.size(), 16);
   for (std::size_t i = events_.size() - near; i < events_.size(); ++i) {
     Event& event = events_[i];
@@ -90,6 +95,13 @@ void RunEvents::add_event(const train::LogLine& line, const std::string& kind) {
   if (events_.size() <= kMost) return;
   events_.erase(events_.begin() + kMost / 2);
   ++left_out_;
+}
+
+// Another run begins in the same folder, whose logs are appended to: events of the one before are not of this one.
+void RunEvents::begin_run() {
+  step_ = left_out_ = 0;
+  events_.clear();
+  for (auto& [number, rank] : ranks_) rank = {.host = rank.host};
 }
 
 nlohmann::ordered_json RunEvents::events() const {

@@ -47,12 +47,14 @@ class RunEvents {
   };
   void add(const train::LogLine& line);
   void add_event(const train::LogLine& line, const std::string& kind);
+  void begin_run();
 
   std::filesystem::path run_;
   std::unique_ptr<train::LogFiles> files_;
   std::vector<Event> events_;
   std::map<int, Rank> ranks_;
   std::int64_t step_ = 0, left_out_ = 0;  // step_: the last that rank 0 has logged
+  bool resumed_ = false;                  // the last start is a resume whose id was not logged yet
 };
 
 // Returns the step of a progress line, "epoch 1/3  step 50/282  loss ...", or -1.
