@@ -5,13 +5,13 @@ import http.client
 import importlib
 import json
 import re
-import shutil
 import signal
 import struct
 import subprocess
 import sys
 import unittest
 
+import browser
 from support import SOURCE, SystemTest, checkpoints, metrics, program, ranks
 
 MLP = ["--model", "mlp", "--dataset", "digits", "--limit-train", 96, "--limit-eval", 32, "--global-batch", 32, "--epochs", 2, "--threads", 1,
@@ -40,6 +40,11 @@ class ReportTest(SystemTest):
 
     def train(self, size, *options):
         return self.succeed(ranks(size, program("train_mnist", *MLP, "--output", self.output, *options)))
+
+    def browser(self):
+        if browser.program() is None:
+            self.skipTest("chromium is not installed: the script of the page was not run (scripts/setup.sh --tests)")
+        return browser.Browser(self.scratch / "browser")
 
 
 class Records(ReportTest):
@@ -147,60 +152,79 @@ class Page(ReportTest):
         self.fail_with(program("lockstep", "report", self.scratch), "expected the folder of a run", status=1)
 
     def shows(self):
-        """In a browser, which setup.sh --tests installs; as root it has no sandbox."""
-        browser = shutil.which("chromium")
-        if browser is None:
-            self.skipTest("chromium is not installed: the script of the page was not run (scripts/setup.sh --tests)")
-        dom = self.succeed([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.scratch / 'browser'}",
-                            "--virtual-time-budget=5000", "--dump-dom", f"file://{self.output / 'report.html'}"]).stdout
-        for section in ("runs", "learning", "speed", "work", "ranks", "events", "options"):
-            self.assertRegex(dom, rf'<section id="{section}" aria-labelledby="{section}-title">')
-        self.assertRegex(dom, r'<section id="differences"[^>]* hidden')
-        self.assertGreaterEqual(dom.count('class="uplot'), 4)
-        self.assertIn("resumed ", dom)
+        with self.browser() as browser:
+            browser.open(f"file://{self.output / 'report.html'}")
+            shown = browser.value("[...document.querySelectorAll('main > section:not([hidden])')].map((s) => s.id)")
+            self.assertEqual(shown, ["runs", "learning", "speed", "work", "ranks", "events", "options"])
+            self.assertGreaterEqual(browser.value("document.querySelectorAll('.uplot').length"), 4)
+            self.assertIn("resumed ", browser.value("document.querySelector('#events').textContent"))
+            self.assertEqual(browser.errors, [])
 
 
 class Watch(ReportTest):
-    def ask(self, address, path, method="GET", **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", address[0], timeout=60)
+    def ask(self, port, path, method="GET", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.addCleanup(connection.close)
         connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read().decode()
 
-    def test_it_shows_a_run_to_those_with_the_token_alone(self):
+    def append(self, step):
+        with open(self.output / "metrics.jsonl", "a") as file:
+            file.write(f'{{"step":{step},"epoch":1,"split":"train","loss":2.5,"lr":0.1,"samples_per_second":9,"seconds":1}}\n')
+
+    def watch(self):
+        """The process, and the port and the token of the address that it prints."""
         (self.output / "logs").mkdir(parents=True)
-        line = '{"step":%d,"epoch":1,"split":"train","loss":2.5,"lr":0.1,"samples_per_second":9,"seconds":1}\n'
-        (self.output / "metrics.jsonl").write_text(line % 1)
+        self.append(1)
         server = self.start(program("lockstep", "watch", self.output))
-        try:
-            url = server.stdout.readline().strip()
-            port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", url).groups()
-            address = (int(port), token)
-            status, headers, page = self.ask(address, f"/{token}/")
-            self.assertEqual(status, 200)
-            self.assertIn("connect-src 'self'", headers["Content-Security-Policy"])
-            self.assertEqual(headers["Referrer-Policy"], "no-referrer")
-            self.assertIn('"live":true', page)
-            status, headers, text = self.ask(address, f"/{token}/data.json")
-            self.assertEqual(json.loads(text)["runs"][0]["last_step"], 1)
-            self.assertEqual(self.ask(address, f"/{token}/data.json", If_None_Match=headers["ETag"])[0], 304)
-            with open(self.output / "metrics.jsonl", "a") as file:
-                file.write(line % 2)
-            status, _, text = self.ask(address, f"/{token}/data.json", If_None_Match=headers["ETag"])
-            self.assertEqual((status, json.loads(text)["runs"][0]["last_step"]), (200, 2))
-            self.assertEqual(self.ask(address, f"/{token}/data.json", method="HEAD")[2], "")
-            for path, expected in [("/", 403), ("/data.json", 403), (f"/{token[:-1]}/", 403), (f"/{token}0/", 403), (f"/{token}/../etc/passwd", 404)]:
-                self.assertEqual(self.ask(address, path)[0], expected, path)
-            self.assertEqual(self.ask(address, f"/{token}/", Host="example.org")[0], 403)
-            self.assertEqual(self.ask(address, f"/{token}/", Host="localhost:8000")[0], 200)
-            self.assertEqual(self.ask(address, f"/{token}/", method="POST")[0], 405)
-            taken = self.run_command(program("lockstep", "watch", "--port", port, self.output))
-            self.assertEqual(taken.status, 1, taken)
-            self.assertIn(f"cannot listen at port {port} of 127.0.0.1, expected a free --port", taken.stderr)
-        finally:
+        self.addCleanup(self.end, server)
+        url = server.stdout.readline().strip()
+        port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/([0-9a-f]{32})/", url).groups()
+        return server, int(port), token
+
+    def end(self, server):
+        if server.poll() is None:
             server.send_signal(signal.SIGINT)
-        self.assertEqual(self.finish(server).status, -signal.SIGINT)
+            self.assertEqual(self.finish(server).status, -signal.SIGINT)
+
+    def test_an_open_page_shows_what_the_run_writes_and_that_the_server_has_ended(self):
+        server, port, token = self.watch()
+        with self.browser() as browser:
+            browser.open(f"http://127.0.0.1:{port}/{token}/")
+            rows = "document.querySelector('#runs tbody').textContent"
+            live = "document.getElementById('live').textContent"
+            first = browser.value(rows)
+            self.append(777)
+            browser.wait(lambda: "777" in browser.value(rows))
+            self.assertNotIn("777", first)
+            self.assertEqual(browser.value(live), "")
+            self.end(server)
+            browser.wait(lambda: "lockstep watch does not answer" in browser.value(live))
+            self.assertEqual(browser.errors, [])
+
+    def test_it_shows_a_run_to_those_with_the_token_alone(self):
+        server, port, token = self.watch()
+        status, headers, page = self.ask(port, f"/{token}/")
+        self.assertEqual(status, 200)
+        self.assertIn("connect-src 'self'", headers["Content-Security-Policy"])
+        self.assertEqual(headers["Referrer-Policy"], "no-referrer")
+        self.assertIn('"live":true', page)
+        status, headers, text = self.ask(port, f"/{token}/data.json")
+        self.assertEqual(json.loads(text)["runs"][0]["last_step"], 1)
+        self.assertEqual(self.ask(port, f"/{token}/data.json", If_None_Match=headers["ETag"])[0], 304)
+        self.append(2)
+        status, _, text = self.ask(port, f"/{token}/data.json", If_None_Match=headers["ETag"])
+        self.assertEqual((status, json.loads(text)["runs"][0]["last_step"]), (200, 2))
+        self.assertEqual(self.ask(port, f"/{token}/data.json", method="HEAD")[2], "")
+        for path, expected in [("/", 403), ("/data.json", 403), (f"/{token[:-1]}/", 403), (f"/{token}0/", 403), (f"/{token}/../etc/passwd", 404)]:
+            self.assertEqual(self.ask(port, path)[0], expected, path)
+        self.assertEqual(self.ask(port, f"/{token}/", Host="example.org")[0], 403)
+        self.assertEqual(self.ask(port, f"/{token}/", Host="localhost:8000")[0], 200)
+        self.assertEqual(self.ask(port, f"/{token}/", method="POST")[0], 405)
+        taken = self.run_command(program("lockstep", "watch", "--port", port, self.output))
+        self.assertEqual(taken.status, 1, taken)
+        self.assertIn(f"cannot listen at port {port} of 127.0.0.1, expected a free --port", taken.stderr)
 
 
 if __name__ == "__main__":
