@@ -2,11 +2,12 @@
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const colour = (i) => css("--c" + (i % 8));
 
-// Where the marks of a run lie on the axis. Events know their step; the time follows from the lines around it.
+// Where the marks of a run lie on the axis. Events know their step; the time follows from the lines around it. A start
+// by the supervisor has no mark: rank 0's resume follows. Faults are drawn last, over what happened at the same update.
 function marks() {
   const all = [];
   state.doc.runs.forEach((run) => run.events.forEach((event) => {
-    if (event.kind === "warning" || (event.kind === "start" && event.step === 0)) return;
+    if (event.kind === "warning" || (event.kind === "start" && (event.step === 0 || event.rank < 0))) return;
     let x = event.step;
     if (state.axis === "time") {
       const columns = (run.series.train || run.series.epoch || {}).columns;
@@ -16,7 +17,7 @@ function marks() {
     }
     all.push({x, kind: event.kind});
   }));
-  return all;
+  return all.sort((a, b) => (a.kind === "fault") - (b.kind === "fault"));
 }
 
 const markPlugin = () => ({

@@ -17,7 +17,7 @@ function overview() {
                     .map((r) => element("p", {class: "note"},
                              r.name + ": " + r.bad_lines + " lines of metrics.jsonl are no records and are left out."));
   return [
-    table("Runs",
+    table("Where each run stands",
         [
           {name: "run"}, {name: "id"}, n("ranks"), n("updates"), n("training loss"), n("evaluation loss"),
           n("samples/s"), n("trained for"), {name: "last start"}, n("resumes"), n("faults")
