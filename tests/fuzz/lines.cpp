@@ -1,5 +1,5 @@
-// metrics.jsonl, metrics.csv, dllogger.json and hashes.jsonl of a run that is resumed, the hash log as `lockstep compare`
-// reads it, log files as `lockstep logs` reads them, and what `lockstep report` and `lockstep watch` read.
+// metrics.jsonl, metrics.csv, dllogger.json and hashes.jsonl of a run that is resumed, the hash log as `lockstep
+// compare` reads it, log files as `lockstep logs` reads them, and what `lockstep report` and `lockstep watch` read.
 #include <optional>
 #include <vector>
 
