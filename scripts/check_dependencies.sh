@@ -37,7 +37,7 @@ rooms='
 train/monitor:
 train/report:     monitor
 train/step:       report monitor
-train/options:    step monitor
+train/options:    step report monitor
 train/callbacks:  options step report monitor
 train/run:        callbacks options step report monitor
 parallel/tree:

@@ -18,6 +18,8 @@ void add_generate_command(CLI::App& app);
 void add_hosts_command(CLI::App& app);
 void add_logs_command(CLI::App& app);
 void add_pack_command(CLI::App& app);
+void add_report_command(CLI::App& app);
+void add_watch_command(CLI::App& app);
 // `status` becomes the exit code of the supervised job.
 void add_run_command(CLI::App& app, int& status);
 // `status` becomes the exit code of the launched job. Also adds the commands that mpirun calls below it.

@@ -70,6 +70,8 @@ int main(int argc, char** argv) {
   lockstep::tools::add_hosts_command(app);
   lockstep::tools::add_logs_command(app);
   lockstep::tools::add_pack_command(app);
+  lockstep::tools::add_report_command(app);
+  lockstep::tools::add_watch_command(app);
   lockstep::tools::add_run_command(app, status);
   lockstep::tools::add_launch_command(app, status);
   lockstep::tools::add_doctor_command(app, status);

@@ -241,7 +241,7 @@ TEST(Accuracy, IsNotWrittenOfAModelThatDoesNotCount) {
   const SharedDirectory shared;
   train::Options options = evaluated(shared.path() / "run");
   options.checkpoints.keep = "last:1,best:loss";
-  options.logging.records = train::RecordFile::DLLogger;
+  options.logging.records = "dllogger";
   EXPECT_EQ(run_without_counts(options).updates, 8);
   if (world().is_root()) {
     const std::string log = log_of(shared.path() / "run");

@@ -47,7 +47,7 @@ train::Options data_options(const fs::path& output) {
   options.trainer.shards = 4;
   options.eval_every = options.checkpoints.every_epochs = 1;
   options.checkpoints.keep = "last:1,best:rmse";
-  options.logging.records = train::RecordFile::DLLogger;
+  options.logging.records = "dllogger";
   options.log_every = 1;
   return options;
 }

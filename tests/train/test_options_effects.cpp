@@ -235,7 +235,7 @@ TEST(Options, OfLogsImagesAndUnusedParametersAreRead) {
   ASSERT_TRUE(o.result.proceed) << o.err;
   EXPECT_EQ(o.options.dataset.resize, 224);
   EXPECT_EQ(o.options.trainer.compile.unused, plan::Unused::Ignore);
-  EXPECT_EQ(o.options.logging.records, RecordFile::DLLogger);
+  EXPECT_EQ(o.options.logging.records, "dllogger");
   EXPECT_TRUE(o.options.logging.per_host && o.options.logging.rank_loss);
   EXPECT_EQ(o.options.logging.level, LogLevel::Trace);
   EXPECT_EQ(validation_error(o.options), "");

@@ -1,7 +1,7 @@
 // The callbacks of a run, in the order in which each of their functions is called:
 //
 //   1. report   Beat, EpochMeter, TraceSteps, LogEvents, ShowProgress, LogRankLoss, LogHashes, ProfileSteps,
-//               WriteMetrics, WriteDllogger
+//               WriteMetrics, WriteDllogger, WriteTensorboard, WriteFacts
 //   2. program  the callbacks of Session::add(), in the order of the calls
 //   3. decide   AverageWeights, Evaluate, LowerRate, EarlyStop, FindRate, AnswerSignals, TimeLimit, SaveCheckpoints
 //

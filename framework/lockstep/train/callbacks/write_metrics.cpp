@@ -47,7 +47,7 @@ void WriteMetrics::end_epoch(const EpochEvent& event, Orders& /*orders*/) {
 void WriteMetrics::write_step(const StepEvent& event) {
   const double time = seconds();
   const double rate = static_cast<double>(logged_samples_) / std::max(kShortest, time - logged_at_);
-  if (MetricsWriter* metrics = files_.metrics()) {
+  if (files_.metrics() != nullptr) {
     MetricsRecord record = record_of(event.totals, event.learning_rate, rate);
     record.step = event.step;
     record.epoch = event.epoch;
@@ -55,15 +55,14 @@ void WriteMetrics::write_step(const StepEvent& event) {
     record.extra = communication(trainer_.times());
     if (event.totals.noise_scale) record.extra["noise_scale"] = *event.totals.noise_scale;
     if (trainer_.skipped() > 0) record.extra["skipped"] = trainer_.skipped();
-    metrics->write(record);
+    files_.write(record);
   }
   logged_at_ = time;
   logged_samples_ = 0;
 }
 
 void WriteMetrics::write_epoch(std::int64_t step, std::int64_t epoch, double learning_rate) {
-  MetricsWriter* metrics = files_.metrics();
-  if (metrics == nullptr) return;
+  if (files_.metrics() == nullptr) return;
   const EpochSums& sums = record_.epoch;
   const double took = std::max(kShortest, seconds() - epoch_began_);
   const Totals totals{
@@ -74,23 +73,22 @@ void WriteMetrics::write_epoch(std::int64_t step, std::int64_t epoch, double lea
   record.split = "epoch";
   record.extra["samples"] = totals.samples;
   if (sums.after) record.extra["after_step"] = *sums.after;
-  metrics->write(record);
+  files_.write(record);
 }
 
 void WriteMetrics::after_evaluation(const EvaluationEvent& event, Orders& /*orders*/) {
-  MetricsWriter* metrics = files_.metrics();
-  if (metrics == nullptr || !event.scheduled || !event.totals.whole) return;
+  if (files_.metrics() == nullptr || !event.scheduled || !event.totals.whole) return;
   const double rate = static_cast<double>(event.totals.samples) / std::max(kShortest, event.seconds);
   MetricsRecord record = record_of(event.totals, event.learning_rate, rate);
   record.step = event.step;
   record.epoch = event.epoch;
   record.split = "eval";
-  metrics->write(record);
+  files_.write(record);
   for (const auto& [name, totals] : event.more) {
     record.loss = totals.loss;
     record.metrics = totals.metrics;
     record.split = "eval:" + name;
-    metrics->write(record);
+    files_.write(record);
   }
 }
 

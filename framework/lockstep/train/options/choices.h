@@ -159,11 +159,6 @@ struct Choices<LogLevel> {
 };
 
 template <>
-struct Choices<RecordFile> {
-  static constexpr std::array kAll{NamedValue{RecordFile::None, "none"}, NamedValue{RecordFile::DLLogger, "dllogger"}};
-};
-
-template <>
 struct Choices<OnMismatch> {
   static constexpr std::array kAll{NamedValue{OnMismatch::Repair, "repair"},
                                    NamedValue{OnMismatch::RollBack, "rollback"}, NamedValue{OnMismatch::Stop, "stop"}};

@@ -65,14 +65,11 @@ struct StreamingOptions {
   data::ReservoirOptions reservoir = {};
 };
 
-// A file of records beside metrics.jsonl: none, or OUTPUT/dllogger.json in the form of NVIDIA's DLLogger.
-enum class RecordFile : std::uint8_t { None, DLLogger };
-
 struct LoggingOptions {
   LogLevel level = LogLevel::Info;  // the lowest level of messages on the console and in log files
   bool per_host = false;            // log files in a folder for each host
   bool rank_loss = false;           // each rank logs the loss of its own samples
-  RecordFile records = RecordFile::None;
+  std::string records = "none";     // files beside metrics.jsonl, as record_kinds() reads them
 };
 
 // All options. Learning rates are per update (one global batch).

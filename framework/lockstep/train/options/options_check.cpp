@@ -11,6 +11,7 @@
 #include "lockstep/train/monitor/deadline.h"
 #include "lockstep/train/options/choices.h"
 #include "lockstep/train/options/options_table.h"
+#include "lockstep/train/report/record_kinds.h"
 
 namespace lockstep::train {
 namespace {
@@ -85,8 +86,8 @@ void check_rates(const Options& o) {
 
 // Returns whether a name in the output folder belongs to a file of the run, or to an earlier run's file moved aside.
 bool is_of_a_run(const std::string& name) {
-  const std::array<std::string, 10> own{"checkpoints", "logs",           "metrics",  "hashes",  "run.json",
-                                        ".lock",       "supervisor.log", "dllogger", "find-lr", "evaluations"};
+  const std::array<std::string, 12> own{"checkpoints",    "logs",     "metrics", "hashes",      "run.json",    ".lock",
+                                        "supervisor.log", "dllogger", "find-lr", "evaluations", "tensorboard", "facts"};
   return std::ranges::any_of(own,
                              [&](const std::string& known) { return name == known || name.starts_with(known + "."); });
 }
@@ -100,6 +101,7 @@ void check_trace(const Options& o) {
 }
 
 void check_run(const Options& o) {
+  record_kinds(o.logging.records);
   check(o.epochs > 0 || o.max_steps > 0, kOptionsSite,
         "--epochs and --max-steps are both 0, expected one of them to end the run");
   check(o.patience.evaluations == 0 || o.eval_every > 0, kOptionsSite,

@@ -107,9 +107,10 @@ OptionGroup run_rows(Options& o) {
            .effect = Effect::None},
           {.name = "logger",
            .value = option_value(o.logging.records),
-           .text =
-               "a file of records in addition to metrics.jsonl: none, or dllogger (OUTPUT/dllogger.json in the form of "
-               "NVIDIA's DLLogger)",
+           .argument = "WHICH",
+           .text = "files of records in addition to metrics.jsonl: none, or some of dllogger (dllogger.json, in the "
+                   "form of NVIDIA's DLLogger), tensorboard (tensorboard/, event files of TensorBoard), csv "
+                   "(metrics.csv) and prometheus (metrics.prom), with commas between",
            .effect = Effect::None},
           {.name = "profile",
            .value = option_value(o.profile),

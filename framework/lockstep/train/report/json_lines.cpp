@@ -1,7 +1,6 @@
 #include "lockstep/train/report/json_lines.h"
 
 #include <fmt/format.h>
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,19 +14,16 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
 #include "lockstep/io/atomic_file.h"
-#include "lockstep/train/report/json_text.h"
 
 namespace lockstep::train {
 namespace fs = std::filesystem;
 
-namespace {
-
-constexpr std::size_t kMostUnwritten = 8 << 20;
-
-}  // namespace
-
 JsonLines::JsonLines(const Settings& settings)
-    : folder_(settings.folder), name_(settings.name), site_(settings.site), prefix_(settings.prefix) {
+    : folder_(settings.folder),
+      name_(settings.name),
+      site_(settings.site),
+      prefix_(settings.prefix),
+      file_(settings.site, "line") {
   settings.resumed_step ? keep_until(settings) : move_aside();
 }
 
@@ -77,7 +73,7 @@ void JsonLines::keep_until(const Settings& settings) const {
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
     const bool whole = !in.eof();  // ends in a newline
     const bool begins = line.starts_with(prefix_);
-    const auto json = parse_json(std::string_view(line).substr(begins ? prefix_.size() : 0));
+    const auto json = settings.parse(std::string_view(line).substr(begins ? prefix_.size() : 0));
     const auto step = whole && begins && json.is_object() ? settings.step(json) : std::nullopt;
     const bool later = step && *step > *settings.resumed_step;
     if (step && !later && settings.stays(json)) {
@@ -92,55 +88,16 @@ void JsonLines::keep_until(const Settings& settings) const {
   if (changed) io::replace_file(*folder_, name_, std::as_bytes(std::span(kept)));
 }
 
-void JsonLines::open() { file_ = folder_->open_file(name_, io::FileUse::Append, site_); }
+void JsonLines::open() { file_.open(folder_->open_file(name_, io::FileUse::Append, site_), path()); }
 
-void JsonLines::follow(const std::shared_ptr<const io::Folder>& folder) {
-  if (!file_.open() || folder->holds(name_, file_.get())) return;
+bool JsonLines::follow(const std::shared_ptr<const io::Folder>& folder) {
+  if (!file_.is_open() || folder->holds(name_, file_.descriptor())) return false;
   io::FileDescriptor file = folder->open_file(name_, io::FileUse::Append, site_);
   log()->warn("[{}] {} was removed or replaced during the run; further lines go to {}", site_, path().string(),
               (folder->path() / name_).string());
-  file_ = std::move(file);
   folder_ = folder;
-  if (!std::exchange(in_line_, false)) return;
-  unwritten_.erase(0, unwritten_.find('\n') + 1);  // the rest of a line whose start is in the other file
-  ++lost_;
-}
-
-void JsonLines::append_text(const std::string& object) {
-  const std::string line = prefix_ + object + "\n";
-  const bool room = unwritten_.size() + line.size() <= kMostUnwritten;
-  if (room) unwritten_ += line;
-  if (!room) ++lost_;
-  if (const int code = write_out(); code != 0) {
-    if (!std::exchange(failing_, true))
-      log()->warn("[{}] cannot write {}: {}; training goes on, and lines wait in memory", site_, path().string(),
-                  std::strerror(code));
-  } else if (std::exchange(failing_, false)) {
-    const std::string gap = lost_ > 0 ? fmt::format("; {} lines that did not fit in memory are lost", lost_) : "";
-    log()->warn("[{}] {} can be written again; the waiting lines are in it{}", site_, path().string(), gap);
-    lost_ = 0;
-  }
-}
-
-// Writes `unwritten_` and removes the written bytes from it, also inside a line. Returns 0 or the error number.
-int JsonLines::write_out() {
-  std::size_t done = 0;
-  int code = 0;
-  while (done < unwritten_.size() && code == 0) {
-    const ssize_t n = ::write(file_.get(), unwritten_.data() + done, unwritten_.size() - done);
-    if (n < 0 && errno != EINTR) code = errno;
-    if (n > 0) done += static_cast<std::size_t>(n);
-  }
-  if (done > 0) in_line_ = unwritten_[done - 1] != '\n';
-  unwritten_.erase(0, done);
-  return code;
-}
-
-JsonLines::~JsonLines() {
-  if (unwritten_.empty()) return;
-  if (const int code = write_out(); code != 0)
-    log()->warn("[{}] the last {} bytes of {} are lost: {}", site_, unwritten_.size(), path().string(),
-                std::strerror(code));
+  file_.open(std::move(file), path());
+  return true;
 }
 
 }  // namespace lockstep::train

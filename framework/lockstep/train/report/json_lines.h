@@ -11,9 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "lockstep/io/file_descriptor.h"
 #include "lockstep/io/folder.h"
+#include "lockstep/train/report/json_text.h"
+#include "lockstep/train/report/patient_file.h"
 
 namespace lockstep::train {
 
@@ -27,6 +29,8 @@ class JsonLines {
     std::optional<std::int64_t> resumed_step = {};  // step from which the run resumes; none: a new run
     // Called for each line that stays, in order; returns false to omit a line that is no record of this file.
     std::function<bool(const nlohmann::json&)> stays = [](const nlohmann::json&) { return true; };
+    // Reads a line without its prefix as an object; a file that is no JSON has a reader of its own.
+    std::function<nlohmann::json(std::string_view)> parse = [](std::string_view text) { return parse_json(text); };
     // Returns the step of a line; empty: the object is no record of this file.
     std::function<std::optional<std::int64_t>(const nlohmann::json&)> step = step_member;
   };
@@ -39,20 +43,20 @@ class JsonLines {
   // have left. The file is replaced atomically.
   explicit JsonLines(const Settings& settings);
   JsonLines(JsonLines&&) = delete;
-  ~JsonLines();  // tries once more to write the waiting lines
 
   // Throws Error if a file of this name exists and cannot be appended to. Changes nothing.
   static void check_file(const io::Folder& folder, const std::string& name, const std::string& site);
 
   void open();  // opens the file for appending; creates it if there is none
   // Continues in `folder`, to which the run writes now; after open(). If the open file is no longer the one there,
-  // because a user removed or replaced the file or its folder, opens it anew with a warning. Throws Error and changes
-  // nothing if that fails.
-  void follow(const std::shared_ptr<const io::Folder>& folder);
-  // Appends a line; after open(). While the file cannot be written, up to 8 MiB of lines wait in memory; further lines
-  // are dropped and counted.
+  // because a user removed or replaced the file or its folder, opens it anew with a warning, and returns true. Throws
+  // Error and changes nothing if that fails.
+  bool follow(const std::shared_ptr<const io::Folder>& folder);
+  // Appends a line; after open(). Lines wait while the file cannot be written (see PatientFile).
   void append(const nlohmann::ordered_json& line) { append_text(line.dump()); }
-  void append_text(const std::string& object);  // the same, of an object's text without newlines
+  void append_text(const std::string& object) {  // the same, of an object's text without newlines
+    file_.append(prefix_ + object + "\n");
+  }
 
   std::filesystem::path path() const { return folder_->path() / name_; }
 
@@ -60,14 +64,10 @@ class JsonLines {
   void move_aside() const;
   void keep_until(const Settings& settings) const;
   std::string read() const;
-  int write_out();
 
   std::shared_ptr<const io::Folder> folder_;
   std::string name_, site_, prefix_;
-  io::FileDescriptor file_;
-  std::string unwritten_;
-  bool failing_ = false, in_line_ = false;  // in_line_: the file ends inside a line
-  std::int64_t lost_ = 0;                   // lines dropped since the file cannot be written
+  PatientFile file_;
 };
 
 }  // namespace lockstep::train

@@ -62,14 +62,15 @@ JsonLines MetricsWriter::open(std::shared_ptr<const io::Folder> output, std::opt
 
 void MetricsWriter::check_file(const io::Folder& output) { JsonLines::check_file(output, kMetricsName, kMetricsSite); }
 
-void MetricsWriter::write(const MetricsRecord& record) {
-  if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return;
+bool MetricsWriter::write(const MetricsRecord& record) {
+  if (const auto kept = kept_.find(record.split); kept != kept_.end() && record.step <= kept->second) return false;
   nlohmann::ordered_json json = {
       {"step", record.step}, {"epoch", record.epoch}, {"split", record.split}, {"loss", record.loss}};
   add_results(record.metrics, json);
   json.update({{"lr", record.lr}, {"samples_per_second", record.samples_per_second}, {"seconds", record.seconds}});
   for (const auto& field : record.extra.items()) json[field.key()] = field.value();
   lines_.append(json);
+  return true;
 }
 
 }  // namespace lockstep::train

@@ -42,8 +42,8 @@ class MetricsWriter {
   // Throws Error if the file of an earlier run cannot be continued. Changes nothing.
   static void check_file(const io::Folder& output);
 
-  // Writes a record, unless the file already contains it from before the resumed step.
-  void write(const MetricsRecord& record);
+  // Writes a record and returns true, unless the file already contains it from before the resumed step.
+  bool write(const MetricsRecord& record);
 
   // See JsonLines::follow().
   void follow(const std::shared_ptr<const io::Folder>& output) { lines_.follow(output); }

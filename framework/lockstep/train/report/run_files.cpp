@@ -31,12 +31,15 @@ void RunFiles::check() const {
   MetricsWriter::check_file(*folder);
   DlloggerWriter::check_file(*folder);
   HashLog::check_file(*folder);
+  RecordFiles::check_files(*folder);
 }
 
 void RunFiles::open(const std::shared_ptr<const io::Folder>& folder, std::optional<std::int64_t> resumed_step) {
   metrics_ = std::make_unique<MetricsWriter>(folder, resumed_step);
-  dllogger_ = std::make_unique<DlloggerWriter>(folder, resumed_step, settings_.dllogger);
+  dllogger_ = std::make_unique<DlloggerWriter>(folder, resumed_step, settings_.records.dllogger);
   hashes_ = std::make_unique<HashLog>(folder, settings_.hash_every, resumed_step);
+  records_ = std::make_unique<RecordFiles>(folder, resumed_step, settings_.records);
+  records_->begin(run_, rules_);
 }
 
 void RunFiles::keep() {
@@ -59,6 +62,7 @@ void RunFiles::keep_or_throw(std::string& problem) {
     metrics_->follow(folder);
     dllogger_->follow(folder);
     hashes_->follow(folder);
+    records_->follow(folder);
   } else if (!log_->in_place()) {
     const auto folder = checkpoint::find_folder_of_run(settings_.output, run_);
     if (folder) log_->follow(*folder);

@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lockstep/checkpoint/output_folder.h"
 #include "lockstep/comm/communicator.h"
@@ -14,6 +16,7 @@
 #include "lockstep/train/report/hash_log.h"
 #include "lockstep/train/report/log.h"
 #include "lockstep/train/report/metrics.h"
+#include "lockstep/train/report/record_files.h"
 
 namespace lockstep::train {
 
@@ -25,7 +28,7 @@ class RunFiles {
     std::int64_t hash_every = 0;  // updates between lines of hashes; 0: never
     LogLevel log_level = LogLevel::Info;
     bool log_per_host = false;  // see LogOptions::folder_per_host
-    bool dllogger = false;      // write dllogger.json
+    RecordKinds records = {};   // the files of --logger
     bool log_alone = false;     // the job writes a log and no other file of a run: it needs no lock
   };
   // Creates and, unless `log_alone`, locks the folder, and opens the log. Collective; throws on all ranks.
@@ -36,6 +39,8 @@ class RunFiles {
   const std::string& output() const { return settings_.output; }
   const std::string& run() const { return run_; }  // the run's id, equal on all ranks; empty: not known yet
   void set_run(std::string run) { run_ = std::move(run); }
+  // Names the metrics of the model, which a table has as columns; before open(), on rank 0.
+  void set_metrics(std::vector<MetricRule> rules) { rules_ = std::move(rules); }
 
   // On rank 0: throws Error if files of an earlier run cannot be continued; changes nothing.
   void check() const;
@@ -45,6 +50,13 @@ class RunFiles {
   MetricsWriter* metrics() { return metrics_.get(); }  // null before open() and on other ranks
   DlloggerWriter* dllogger() { return dllogger_ && dllogger_->enabled() ? dllogger_.get() : nullptr; }
   HashLog* hashes() { return hashes_.get(); }
+  TensorboardWriter* tensorboard() {
+    return records_ && records_->tensorboard().enabled() ? &records_->tensorboard() : nullptr;
+  }
+  // Writes a record to metrics.jsonl, and to the files of --logger if it is new there; nothing on other ranks.
+  void write(const MetricsRecord& record) {
+    if (metrics_ && metrics_->write(record)) records_->write(record);
+  }
 
   // Opens files anew that a user has removed or replaced. Not collective; a failure is a warning, once.
   void keep();
@@ -61,6 +73,8 @@ class RunFiles {
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<DlloggerWriter> dllogger_;
   std::unique_ptr<HashLog> hashes_;
+  std::unique_ptr<RecordFiles> records_;
+  std::vector<MetricRule> rules_;
   std::function<void(const std::filesystem::path&)> log_moved_;
   std::string problem_;  // the last warning of keep()
 };

@@ -99,8 +99,9 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
     load_weights(*facts_, *trainer_, head_to_replace(*facts_, module, model));
   io::FileDescriptor trace;
   comm::collectively(comm_, [&] {
-    if (comm_.is_root())
-      trace = take_output(*facts_, *files_, state_->checkpoints(), memory.checkpoint, loop_.resumed_step);
+    if (!comm_.is_root()) return;
+    files_->set_metrics(trainer_->metrics());
+    trace = take_output(*facts_, *files_, state_->checkpoints(), memory.checkpoint, loop_.resumed_step);
   });
   files_->log().to_file("this is run " + files_->run());
   add_standard_callbacks(*callbacks_, parts, std::move(trace), started_);

@@ -19,7 +19,9 @@
 #include "lockstep/train/callbacks/time_limit.h"
 #include "lockstep/train/callbacks/trace_steps.h"
 #include "lockstep/train/callbacks/write_dllogger.h"
+#include "lockstep/train/callbacks/write_facts.h"
 #include "lockstep/train/callbacks/write_metrics.h"
+#include "lockstep/train/callbacks/write_tensorboard.h"
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/run/session_setup.h"
 #include "lockstep/train/run/trials.h"
@@ -89,6 +91,9 @@ void add_reports(CallbackList& list, const RunParts& run, io::FileDescriptor tra
   if (o.profile) add(std::make_unique<ProfileSteps>(run.trainer, facts.comm.is_root()));
   add(std::make_unique<WriteMetrics>(run.trainer, run.record, run.files, o.log_every));
   add(std::make_unique<WriteDllogger>(run.trainer, run.record, run.files, o.log_every, parameters(facts)));
+  if (record_kinds(o.logging.records).tensorboard)  // on all ranks
+    add(std::make_unique<WriteTensorboard>(run.trainer, run.files, parameters(facts)));
+  add(std::make_unique<WriteFacts>(run.trainer, run.files, parameters(facts)));
 }
 
 }  // namespace

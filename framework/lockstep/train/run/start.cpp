@@ -43,14 +43,13 @@ std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& m
 
 std::unique_ptr<RunFiles> open_files(const RunFacts& facts) {
   const Options& o = facts.options;
-  return std::make_unique<RunFiles>(facts.comm,
-                                    RunFiles::Settings{.output = o.output,
-                                                       .quiet = o.quiet,
-                                                       .hash_every = o.hash_every,
-                                                       .log_level = o.logging.level,
-                                                       .log_per_host = o.logging.per_host,
-                                                       .dllogger = o.logging.records == RecordFile::DLLogger,
-                                                       .log_alone = !facts.trains()});
+  return std::make_unique<RunFiles>(facts.comm, RunFiles::Settings{.output = o.output,
+                                                                   .quiet = o.quiet,
+                                                                   .hash_every = o.hash_every,
+                                                                   .log_level = o.logging.level,
+                                                                   .log_per_host = o.logging.per_host,
+                                                                   .records = record_kinds(o.logging.records),
+                                                                   .log_alone = !facts.trains()});
 }
 
 std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, Heartbeat& heartbeat) {
