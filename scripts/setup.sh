@@ -7,7 +7,8 @@ usage() {
   cat <<'EOF'
 Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [--check]
   (nothing)     compiler, MPI and the libraries: enough to build, train and run benchmarks
-  --tests       also what the tests compare with: PyTorch, torchvision, h5py, NumPy, clang-format, ShellCheck;
+  --tests       also what the tests compare with: PyTorch, torchvision, h5py, NumPy, clang-format, ShellCheck,
+                and Doxygen, which makes the API reference;
                 for root, who alone can run tests/cluster, also an ssh server, iproute2, nftables and faketime
   --lint        also clang-tidy, for scripts/tidy.sh
   --slurm       also Slurm and MUNGE, for the test that starts ranks with srun
@@ -29,7 +30,7 @@ check_only=false
 for argument in "$@"; do
   case $argument in
     --tests)
-      packages+=(python3 python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision clang-format shellcheck)
+      packages+=(python3 python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision clang-format shellcheck doxygen)
       if ((EUID == 0)); then packages+=(openssh-server iproute2 nftables faketime); fi
       ;;
     --lint) packages+=(clang-tidy) ;;
