@@ -59,6 +59,7 @@ function plain(text,    parts, n, i, result) {
     if (!in_code) {
       gsub(/\\/, "\\\\\\\\", parts[i])
       gsub(/[@<>#&]/, "\\\\&", parts[i])
+      gsub(/--/, "\\--", parts[i])
     }
     result = result parts[i]
   }
