@@ -8,6 +8,9 @@
 namespace lockstep::tools {
 
 void add_models_command(CLI::App& app);
+// Of `app` itself, with all commands that it has when they are called.
+void add_completion_command(CLI::App& app);
+void add_man_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_compare_command(CLI::App& app);

@@ -73,6 +73,8 @@ int main(int argc, char** argv) {
   lockstep::tools::add_run_command(app, status);
   lockstep::tools::add_launch_command(app, status);
   lockstep::tools::add_doctor_command(app, status);
+  lockstep::tools::add_completion_command(app);
+  lockstep::tools::add_man_command(app);
   try {
     app.parse(lockstep::launcher::adapt_words(*app.get_subcommand("launch"), argc, argv), argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own status

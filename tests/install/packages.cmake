@@ -1,4 +1,4 @@
-# BUILD: the tree to package; WORK: a folder for the packages and what is unpacked of them; VERSION: the project's.
+# BUILD: the tree to package; CPACK: the program; WORK: a folder for the packages and what is unpacked of them; VERSION: the project's.
 cmake_minimum_required(VERSION 3.25)
 find_program(DPKG_DEB dpkg-deb)
 find_program(SHLIBDEPS dpkg-shlibdeps)
@@ -41,7 +41,7 @@ endfunction()
 
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
-run(output ${CMAKE_CPACK_COMMAND} -G "TGZ;DEB" --config ${BUILD}/CPackConfig.cmake -B ${WORK})
+run(output ${CPACK} -G "TGZ;DEB" --config ${BUILD}/CPackConfig.cmake -B ${WORK})
 file(GLOB tarballs ${WORK}/*.tar.gz)
 expect_only_one("${tarballs}" TGZ)
 run(output ${CMAKE_COMMAND} -E chdir ${WORK}/tree ${CMAKE_COMMAND} -E tar xf ${tarballs})
