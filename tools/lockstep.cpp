@@ -66,6 +66,8 @@ int main(int argc, char** argv) {
   lockstep::tools::add_compare_command(app);
   lockstep::tools::add_evaluate_command(app);
   lockstep::tools::add_predict_command(app);
+  lockstep::tools::add_export_command(app);
+  lockstep::tools::add_import_command(app);
   lockstep::tools::add_generate_command(app);
   lockstep::tools::add_hosts_command(app);
   lockstep::tools::add_logs_command(app);
