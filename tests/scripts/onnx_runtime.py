@@ -60,7 +60,7 @@ def _gemm(x, weight, bias=None, **a):
 
 
 def _reduce(function):
-    return lambda x, axes=None, **a: function(x, a["axes"] if axes is None else axes.tolist(), bool(a["keepdims"]))
+    return lambda x, given=None, **a: function(x, a["axes"] if given is None else given.tolist(), bool(a["keepdims"]))
 
 
 OPERATORS = {

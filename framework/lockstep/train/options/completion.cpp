@@ -22,7 +22,7 @@ std::string function_name(const std::string& program) {
 }
 
 // `text` within single quotes.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text) {
     if (c == '\'') {
@@ -72,7 +72,7 @@ void bash_values(const ProgramDescription& program, const std::string& prefix, L
     if (option.is_number) answer = ":";
     if (!option.values.empty())
       answer = fmt::format("mapfile -t COMPREPLY < <(compgen -W {} -- \"$cur\")",
-                           quoted(fmt::format("{}", fmt::join(option.values, " "))));
+                           shell_quoted(fmt::format("{}", fmt::join(option.values, " "))));
     fmt::format_to(out, "    {}) {}; return ;;\n", fmt::join(patterns, " | "), answer);
   }
 }
@@ -115,12 +115,12 @@ std::string bash(const ProgramDescription& program) {
   bash_values(program, "", out);
   for (const ProgramDescription& command : program.commands) bash_values(command, command.name, out);
   fmt::format_to(out, "    *) ;;\n  esac\n  case $command in\n    '') options={} ;;\n",
-                 quoted(fmt::format("{}", fmt::join(flag_names(program), " "))));
+                 shell_quoted(fmt::format("{}", fmt::join(flag_names(program), " "))));
   for (const ProgramDescription& command : program.commands)
     fmt::format_to(out, "    {}) options={} ;;\n", command.name,
-                   quoted(fmt::format("{}", fmt::join(flag_names(command), " "))));
+                   shell_quoted(fmt::format("{}", fmt::join(flag_names(command), " "))));
   fmt::format_to(out, "    *) ;;\n  esac\n");
-  fmt::format_to(out, fmt::runtime(kBashTail), quoted(commands), function, program.name);
+  fmt::format_to(out, fmt::runtime(kBashTail), shell_quoted(commands), function, program.name);
   return text;
 }
 
@@ -153,7 +153,7 @@ void zsh_arguments(const ProgramDescription& program, std::string_view indent, L
       const std::string value =
           option.argument.empty() ? "" : fmt::format(":{}:{}", zsh_text(option.argument), zsh_values(option));
       const std::string spec = fmt::format("*{}{}[{}]{}", name, mark, zsh_text(option.text), value);
-      fmt::format_to(out, " \\\n{}  {}", indent, quoted(spec));
+      fmt::format_to(out, " \\\n{}  {}", indent, shell_quoted(spec));
     }
   }
   if (has_positional) fmt::format_to(out, " \\\n{}  '*:argument:_files'", indent);
@@ -171,7 +171,7 @@ std::string zsh(const ProgramDescription& program) {
   } else {
     fmt::format_to(out, "  if ((CURRENT == 2)); then\n    local -a commands\n    commands=(\n");
     for (const ProgramDescription& command : program.commands)
-      fmt::format_to(out, "      {}\n", quoted(command.name + ":" + zsh_text(command.text)));
+      fmt::format_to(out, "      {}\n", shell_quoted(command.name + ":" + zsh_text(command.text)));
     fmt::format_to(out, "    )\n    _describe command commands\n");
     zsh_arguments(program, "    ", out);
     fmt::format_to(out, "\n    return\n  fi\n  local command=$words[2]\n  shift words\n  ((CURRENT--))\n");
