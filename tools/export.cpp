@@ -17,6 +17,7 @@
 #include "lockstep/train/options/option_checks.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
+#include "tools/onnx/document.h"
 #include "tools/onnx/export.h"
 #include "tools/onnx/safetensors.h"
 

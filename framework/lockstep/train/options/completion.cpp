@@ -210,7 +210,7 @@ void fish_options(const std::string& program, const std::string& condition,
     if (!option.values.empty()) {
       fmt::format_to(out, " -x -a {}", fish_quoted(fmt::format("{}", fmt::join(option.values, " "))));
     } else if (!option.argument.empty()) {
-      fmt::format_to(out, option.is_number ? " -x" : " -r");
+      fmt::format_to(out, "{}", option.is_number ? " -x" : " -r");
     }
     fmt::format_to(out, " -d {}\n", fish_quoted(short_text(option.text)));
   }

@@ -65,7 +65,7 @@ std::string synopsis(const ProgramDescription& program) {
   for (const OptionDescription& option : program.options) {
     if (!option.is_positional) continue;
     const std::string name = fmt::format("\\fI{}\\fR", man_text(option.names.front()));
-    fmt::format_to(out, option.is_required ? " {}" : " [{}]", name);
+    fmt::format_to(out, "{}", option.is_required ? fmt::format(" {}", name) : fmt::format(" [{}]", name));
   }
   if (program.takes_command_line) fmt::format_to(out, " [\\fIWORDS\\fR ...]");
   return text;
