@@ -38,8 +38,9 @@ def _average_pool(x, **a):
     return function(x, a["kernel_shape"], a["strides"], _pads(a, axes), bool(a["ceil_mode"]), bool(a["count_include_pad"]))
 
 
-def _slice(x, starts, ends, axes, steps):
+def _slice(x, starts, ends, axes, steps=None):
     result = x.numpy()
+    steps = torch.ones_like(starts) if steps is None else steps
     for start, end, axis, step in zip(*(v.tolist() for v in (starts, ends, axes, steps))):
         index = [slice(None)] * result.ndim
         index[axis] = slice(start, None if step < 0 and end < -result.shape[axis] else end, step)
