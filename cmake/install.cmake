@@ -8,7 +8,9 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)
 set_target_properties(lockstep_models PROPERTIES EXPORT_NAME models)
 set_target_properties(lockstep_data PROPERTIES EXPORT_NAME data)
 install(TARGETS lockstep lockstep_models lockstep_data EXPORT lockstep)
-install(TARGETS lockstep_tool lockstep_data_tool train_toy train_mnist train_resnet train_images train_fields train_forces train_recsys)
+set(LOCKSTEP_INSTALLED_PROGRAMS train_toy train_mnist train_resnet train_images train_fields train_forces train_recsys)
+install(TARGETS lockstep_tool lockstep_data_tool ${LOCKSTEP_INSTALLED_PROGRAMS})
+include(cmake/pages.cmake)
 install(EXPORT lockstep NAMESPACE lockstep:: DESTINATION ${package} FILE lockstepTargets.cmake)
 
 # The headers for users, and the internal ones that they include; those of the zoo and of the data sets are their own.
@@ -42,4 +44,4 @@ install(DIRECTORY docs examples DESTINATION ${documentation})
 configure_package_config_file(cmake/lockstepConfig.cmake.in lockstepConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(lockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfigVersion.cmake
-  DESTINATION ${package})
+  cmake/lockstepFindHdf5.cmake DESTINATION ${package})

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Installs what Lockstep is built and run with from Debian's archive; nothing is fetched from anywhere else.
-# With everything in place it asks dpkg once and ends. Needs root or sudo only when something is missing.
+# Installs what Lockstep is built and run with from the archive of Debian, or of RHEL 9 and its kin with EPEL and CRB; nothing is fetched
+# from anywhere else. With everything in place it asks dpkg or rpm once and ends. Needs root or sudo only when something is missing.
 set -euo pipefail
 
 usage() {
   cat <<'EOF'
 Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [--check]
   (nothing)     compiler, MPI and the libraries: enough to build, train and run benchmarks
-  --tests       also what the tests compare with: PyTorch, torchvision, h5py, NumPy, clang-format, ShellCheck,
-                JSON schemas, Protocol Buffers, gfortran, with which the Fortran modules are built, and a browser
+  --tests       also what the tests compare with: PyTorch, torchvision, h5py, NumPy, ONNX, clang-format,
+                ShellCheck, JSON schemas, Protocol Buffers, gfortran, with which the Fortran modules are built, a browser
                 for the pages of lockstep report and watch, and Doxygen, which makes the API reference;
                 for root, who alone can run tests/cluster, also an ssh server, iproute2, nftables and faketime
   --lint        also clang-tidy, for scripts/tidy.sh
@@ -16,6 +16,7 @@ Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [-
   --containers  also buildah and debootstrap, for the test that builds container images
   --cross       also the cross compiler with which scripts/check_aarch64.sh compiles for AArch64
   --check       only say what is missing; exit 1 if anything is
+On RHEL 9, Rocky, Alma and CentOS Stream 9 the script installs for building, training and benchmarks alone; docs/install.md tells the rest.
 EOF
 }
 
@@ -24,15 +25,17 @@ packages=(
   libopenmpi-dev openmpi-bin libhwloc-dev openssh-client
   libopenblas-openmp-dev libdnnl-dev libhdf5-dev libxxhash-dev zlib1g-dev libminizip-dev libjpeg62-turbo-dev libpng-dev libarchive-dev libssl-dev curl
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev
-  libgtest-dev libbenchmark-dev
+  libgtest-dev
   ocl-icd-opencl-dev # unused, but the CMake files of Debian's oneDNN, built with OpenCL, look for it
 )
 check_only=false
+more=false # than Debian's names are known for
 for argument in "$@"; do
   case $argument in
+    --tests | --lint | --slurm | --containers | --cross) more=true ;;&
     --tests)
-      packages+=(python3 python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision clang-format shellcheck gfortran
-        python3-jsonschema protobuf-compiler python3-protobuf chromium doxygen)
+      packages+=(python3 python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision python3-onnx clang-format
+        shellcheck gfortran python3-jsonschema protobuf-compiler python3-protobuf chromium doxygen)
       if ((EUID == 0)); then packages+=(openssh-server iproute2 nftables faketime); fi
       ;;
     --lint) packages+=(clang-tidy) ;;
@@ -45,13 +48,34 @@ for argument in "$@"; do
   esac
 done
 
-if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "setup.sh: this is not a Debian system; install the equivalents of: ${packages[*]}" >&2
+manager=apt
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+  # dpkg-query prints nothing for a package it has never heard of, so compare with what was asked for.
+  installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^installed //p' || true)
+elif command -v rpm >/dev/null && command -v dnf >/dev/null; then
+  manager=dnf
+  if $more; then
+    echo "setup.sh: --tests, --lint, --slurm, --containers and --cross are for Debian; without them this script installs what builds and trains" >&2
+    exit 2
+  fi
+  # Words with brackets are what a package provides, whatever its name in a release is. gcc is 11 there, and 12 is needed. oneDNN is not in
+  # these archives.
+  packages=(
+    gcc-toolset-13 cmake ninja-build ccache pkgconf-pkg-config git ca-certificates
+    openmpi-devel openmpi hwloc-devel openssh-clients
+    openblas-devel hdf5-devel xxhash-devel zlib-devel 'pkgconfig(minizip)' libjpeg-turbo-devel libpng-devel libarchive-devel openssl-devel curl
+    spdlog-devel fmt-devel 'cmake(CLI11)' 'cmake(nlohmann_json)'
+    gtest-devel
+  )
+  # rpm answers a line for each word, in another language perhaps, and the status of all of them together.
+  installed=$(for package in "${packages[@]}"; do
+    if rpm -q --quiet --whatprovides "$package" 2>/dev/null; then echo "$package"; fi
+  done)
+else
+  echo "setup.sh: this is neither a Debian system nor one with dnf; install the equivalents of: ${packages[*]}" >&2
   exit 1
 fi
 
-# dpkg-query prints nothing for a package it has never heard of, so compare with what was asked for.
-installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null | sed -n 's/^installed //p' || true)
 missing=()
 for package in "${packages[@]}"; do
   grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
@@ -72,11 +96,22 @@ if ((EUID != 0)); then
     as_root=(sudo)
   else
     echo "setup.sh: packages are missing and neither root nor sudo is at hand; have this run once as root:" >&2
-    echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
+    if [[ $manager == apt ]]; then
+      echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
+    else
+      echo "  dnf install -y dnf-plugins-core epel-release && dnf config-manager --set-enabled crb && dnf install -y ${missing[*]@Q}" >&2
+    fi
     exit 1
   fi
 fi
 echo "setup.sh: installing ${missing[*]}"
+if [[ $manager == dnf ]]; then
+  "${as_root[@]}" dnf install -y dnf-plugins-core epel-release
+  "${as_root[@]}" dnf config-manager --set-enabled crb
+  "${as_root[@]}" dnf install -y --setopt=install_weak_deps=False "${missing[@]}"
+  echo "setup.sh: before CMake: source /opt/rh/gcc-toolset-13/enable; module load mpi/openmpi-x86_64; and -DLOCKSTEP_WITH_ONEDNN=OFF"
+  exit 0
+fi
 apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
 "${apt[@]}" update
 "${apt[@]}" install -y --no-install-recommends "${missing[@]}"

@@ -46,6 +46,41 @@ void show_base(const std::filesystem::path& path, const io::VerifiedFile& file, 
   fmt::print("{}: is there, and fits: verified\n", checkpoint::name_for(base.step));
 }
 
+nlohmann::ordered_json json_of(const std::vector<io::TensorInfo>& tensors) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const auto& [name, shape, dtype] : tensors)
+    json.push_back({{"name", name}, {"type", name_of(dtype)}, {"shape", shape.dims()}});
+  return json;
+}
+
+// The same as show_file() tells, for a program; what is damaged throws before anything is printed.
+void show_as_json(const std::filesystem::path& path) {
+  nlohmann::ordered_json json = {{"file", path.string()}};
+  io::FileReader reader(path);
+  if (!io::begins_like_checkpoint(reader.peek(0, io::kEnvelopeBytes))) {
+    json["verified"] = false;
+    json["tensors"] = json_of(io::source_of(checkpoint::load_weights(path)).infos);
+  } else {
+    const io::VerifiedFile file(reader, io::read_envelope(reader));
+    file.verify_tensors();
+    json["verified"] = true;
+    json["bytes"] = file.bytes();
+    json["hash"] = fmt::format("{}", file.envelope().hash);
+    if (const auto base = checkpoint::base_of(file.envelope().note)) {
+      checkpoint::open_checkpoint(path);
+      json["base"] = checkpoint::name_for(base->step);
+      json["increment"] = base->number;
+    }
+    json["tensors"] = json_of(file.image().tensors());
+    if (file.image().metadata()) {
+      const auto metadata = train::parse_json(*file.image().metadata());
+      json["metadata"] =
+          metadata.is_discarded() ? nlohmann::ordered_json(*file.image().metadata()) : nlohmann::ordered_json(metadata);
+    }
+  }
+  fmt::print("{}\n", json.dump(1, ' ', true, nlohmann::ordered_json::error_handler_t::replace));
+}
+
 void show_file(const std::filesystem::path& path) {
   io::FileReader reader(path);
   if (!io::begins_like_checkpoint(reader.peek(0, io::kEnvelopeBytes))) {
@@ -67,7 +102,9 @@ void add_checkpoint_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("checkpoint", "Verify a checkpoint or weights file and list what is in it");
   auto path = std::make_shared<std::string>();
   command->add_option("file", *path, "A checkpoint, or weights as HDF5")->required();
-  command->callback([path] { show_file(*path); });
+  auto as_json = std::make_shared<bool>(false);
+  command->add_flag("--json", *as_json, "One JSON object: whether it is verified, hash, tensors, metadata");
+  command->callback([path, as_json] { *as_json ? show_as_json(*path) : show_file(*path); });
 }
 
 }  // namespace lockstep::tools

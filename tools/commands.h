@@ -8,12 +8,18 @@
 namespace lockstep::tools {
 
 void add_models_command(CLI::App& app);
+// Of `app` itself, with all commands that it has when they are called.
+void add_completion_command(CLI::App& app);
+void add_man_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_checkpoint_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
 // These two start the program that wrote a checkpoint in the place of this process.
 void add_evaluate_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
+// Weights for other programs, models as ONNX, and weights of other programs.
+void add_export_command(CLI::App& app);
+void add_import_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
 void add_hosts_command(CLI::App& app);
 void add_logs_command(CLI::App& app);

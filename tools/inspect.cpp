@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct InspectOptions {
   std::int64_t batch = 1, classes = 0;
   std::string precision = "f32", mode = "train";
   std::vector<std::int64_t> shape;
-  bool summary = false, plan = false, parameters = false;
+  bool summary = false, plan = false, parameters = false, json = false;
 };
 
 std::string_view role_name(const Parameter& p) {
@@ -44,6 +45,35 @@ void print_parameters(const models::Classifier& model, DType precision) {
     fmt::print("{:<40} {:<4} {:<20} {:>10}  {}\n", named.name, name_of(p.is_integer ? DType::I64 : precision),
                p.shape.str(), p.shape.elements(), role_name(p));
   }
+}
+
+void print_json(const models::Classifier& model, const nn::Summary& summary, DType precision) {
+  nlohmann::ordered_json json = {{"batch", summary.batch},
+                                 {"parameters", summary.parameters},
+                                 {"trainable", summary.trainable},
+                                 {"buffers", summary.buffers},
+                                 {"state_bytes", summary.state_bytes},
+                                 {"activation_bytes", summary.activation_bytes},
+                                 {"flops", summary.flops}};
+  json["modules"] = nlohmann::ordered_json::array();
+  for (const nn::SummaryRow& row : summary.rows) {
+    json["modules"].push_back({{"path", row.path},
+                               {"ops", row.ops},
+                               {"type", name_of(row.output.dtype)},
+                               {"shape", row.output.shape.dims()},
+                               {"parameters", row.parameters},
+                               {"flops", row.flops},
+                               {"bytes", row.bytes}});
+  }
+  json["tensors"] = nlohmann::ordered_json::array();
+  for (const NamedParameter& named : model.named_parameters()) {
+    const Parameter& p = *named.parameter;
+    json["tensors"].push_back({{"name", named.name},
+                               {"type", name_of(p.is_integer ? DType::I64 : precision)},
+                               {"shape", p.shape.dims()},
+                               {"role", role_name(p)}});
+  }
+  fmt::print("{}\n", json.dump(1));
 }
 
 // A plan's memory holds each value for a while, so the largest one tells what cannot be compiled, before oneDNN, which
@@ -79,11 +109,18 @@ void inspect(const InspectOptions& o) {
   const auto model = models::build_model(o.model, o.classes, image);
   const Type images{image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32};
   const Mode mode = o.mode == "eval" ? Mode::Eval : Mode::Train;
+  check(
+      !o.json || !(o.summary || o.plan || o.parameters), "inspect",
+      "--json has the modules and the parameters, and no plan: expected it without --summary, --plan and --parameters");
   if (o.parameters) print_parameters(*model, images.dtype);
   const auto summary = [&] {
     return nn::summarize(
         *model, [&](Value x) { return (*model)(x); }, images, mode);
   };
+  if (o.json) {
+    print_json(*model, summary(), images.dtype);
+    return;
+  }
   if (o.summary || !(o.parameters || o.plan)) fmt::print("{}", summary().str());
   if (o.plan) check_memory(summary());
   if (o.plan) print_plan(*model, images, mode, {.bf16 = o.precision == "bf16"});
@@ -113,6 +150,7 @@ void add_inspect_command(CLI::App& app) {
   command->add_flag("--plan", o->plan,
                     "Steps of the compiled plan with a cross entropy loss: kernels, layouts, memory");
   command->add_flag("--parameters", o->parameters, "Names, types and shapes of parameters and buffers");
+  command->add_flag("--json", o->json, "One JSON object with modules and parameters, instead of text");
   command->callback([o] { inspect(*o); });
 }
 

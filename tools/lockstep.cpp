@@ -66,6 +66,8 @@ int main(int argc, char** argv) {
   lockstep::tools::add_compare_command(app);
   lockstep::tools::add_evaluate_command(app);
   lockstep::tools::add_predict_command(app);
+  lockstep::tools::add_export_command(app);
+  lockstep::tools::add_import_command(app);
   lockstep::tools::add_generate_command(app);
   lockstep::tools::add_hosts_command(app);
   lockstep::tools::add_logs_command(app);
@@ -75,6 +77,8 @@ int main(int argc, char** argv) {
   lockstep::tools::add_run_command(app, status);
   lockstep::tools::add_launch_command(app, status);
   lockstep::tools::add_doctor_command(app, status);
+  lockstep::tools::add_completion_command(app);
+  lockstep::tools::add_man_command(app);
   try {
     app.parse(lockstep::launcher::adapt_words(*app.get_subcommand("launch"), argc, argv), argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own status

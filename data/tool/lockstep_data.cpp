@@ -16,6 +16,7 @@
 #include "data/tool/unpack.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/train/options/program_pages.h"
 
 namespace {
 
@@ -161,7 +162,9 @@ int main(int argc, char** argv) {
   CLI::App app("Data sets for Lockstep's training programs: list, fetch, check, convert, generate", "lockstep-data");
   Arguments arguments;
   app.require_subcommand(1);
-  app.set_version_flag("--version", "lockstep-data (Lockstep " LOCKSTEP_VERSION ")");
+  const std::string version = "lockstep-data (Lockstep " LOCKSTEP_VERSION ")";
+  app.set_version_flag("--version", version);
+  train::offer_pages(app, version, [&app] { return train::describe(app); });
   add_commands(app, arguments);
   try {
     app.parse(argc, argv);

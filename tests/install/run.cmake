@@ -15,9 +15,20 @@ function(run)
   endif()
 endfunction()
 
-run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${prefix})
+# An installation works from any folder: it is laid down in one, moved, and all that follows knows the second one alone.
+file(REMOVE_RECURSE ${WORK}/first)
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
+file(RENAME ${WORK}/first ${prefix})
+file(GLOB_RECURSE names_a_folder ${prefix}/lib*/cmake/*.cmake)
+foreach(file ${names_a_folder})
+  file(STRINGS ${file} lines REGEX "${WORK}")
+  if(lines)
+    message(FATAL_ERROR "${file} names the folder of the installation: ${lines}")
+  endif()
+endforeach()
 foreach(file share/lockstep/train.sh share/lockstep/run_cluster.sh share/lockstep/setup_ssh.sh
-    share/lockstep/slurm.sbatch share/lockstep/containers/start share/lockstep/hostfiles/localhost share/lockstep/recipes/resnet50_cifar10.toml
+    share/bash-completion/completions/lockstep share/zsh/site-functions/_lockstep share/fish/vendor_completions.d/lockstep.fish
+    share/man/man1/lockstep.1 share/man/man1/lockstep-run.1 share/man/man1/train_resnet.1 share/lockstep/slurm.sbatch share/lockstep/containers/start share/lockstep/hostfiles/localhost share/lockstep/recipes/resnet50_cifar10.toml
     share/doc/lockstep/README.md
     share/doc/lockstep/docs/guide.md share/doc/lockstep/examples/CMakeLists.txt share/doc/lockstep/examples/surrogate.cpp)
   if(NOT EXISTS ${prefix}/${file})

@@ -157,8 +157,21 @@ def check_pointwise():
             breach(f"tests/ops/elementwise_rows.cpp: no row for {name}")
 
 
+def check_exit_codes():
+    """docs/commands.md has the table of core/exit_status.h."""
+    header = read(library / "core/exit_status.h")
+    numbers = dict(re.findall(r"(kExit\w+) = (\d+);", header))
+    entries = re.findall(r'ExitStatus\{(\w+),\s+"([^"]+)"\}', header)
+    if len(entries) < 6:
+        breach(f"core/exit_status.h: {len(entries)} rows found, expected at least 6")
+    for number, meaning in entries:
+        row = f"| {numbers.get(number, number)} | {meaning} |"
+        if row not in read(root / "docs/commands.md"):
+            breach(f"docs/commands.md: there is no row '{row}', as core/exit_status.h has it")
+
+
 for check in (check_table, check_models, check_datasets, check_optimizers, check_options, check_ops,
-              check_pointwise):
+              check_pointwise, check_exit_codes):
     check()
 for line in breaches:
     print(line)

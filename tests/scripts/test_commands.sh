@@ -52,6 +52,32 @@ case_setup() {
   fi
 }
 
+case_setup_dnf() { # RHEL 9: no dpkg, and rpm knows packages also by what they provide
+  local tool
+  mkdir -p "$scratch/bin"
+  for tool in bash env grep sed cat; do ln -s "$(command -v "$tool")" "$scratch/bin/$tool"; done
+  stub dnf 'echo "dnf called: $*"'
+  stub rpm 'for name in "$@"; do :; done; [[ $name != fmt-devel && $name != *minizip* ]]'
+  run env PATH="$scratch/bin" scripts/setup.sh --check
+  expect_status 1
+  expect_line 'missing: pkgconfig.minizip. fmt-devel$' 1
+  expect_no_line 'dnf called'
+  run env PATH="$scratch/bin" scripts/setup.sh --tests
+  expect_status 2
+  expect_line 'are for Debian' 1
+  if ((EUID == 0)); then
+    run env PATH="$scratch/bin" scripts/setup.sh
+    expect_status 0
+    expect_line 'dnf called: install -y dnf-plugins-core epel-release$' 1
+    expect_line 'dnf called: install -y .*pkgconfig.minizip. fmt-devel$' 1
+    expect_line 'DLOCKSTEP_WITH_ONEDNN=OFF' 1
+  fi
+  stub rpm 'exit 0'
+  run env PATH="$scratch/bin" scripts/setup.sh
+  expect_status 0
+  expect_line 'nothing to install' 1
+}
+
 case_tiers() {
   stub dpkg-query "$all_installed"
   stub cmake 'exit 0'
@@ -224,7 +250,37 @@ docs/data.md|sed -i "/^. .npy. ./d" "$1"|^docs/data.md: no row for the data set 
 framework/lockstep/ops/softmax.h|sed -i s/softmax_gradient/softmax_derivative/ "$1"|^framework/lockstep/ops/softmax.h: no generic kernel has a row for softmax_derivative$
 framework/lockstep/ops/derivatives.cpp|sed -i /matmul/d "$1"|^framework/lockstep/ops/linear.h: ops/derivatives.cpp has no row for matmul$
 framework/lockstep/ops/pointwise.cpp|sed -i '/"gelu"/d' "$1"|^ops/pointwise.cpp: no function of Values applies gelu$
+docs/commands.md|sed -i "/^. 75 /d" "$1"|^docs/commands.md: there is no row '. 75
 tests/optim/test_rules.cpp|sed -i "s/adam(/adm(/g" tests/optim/*.cpp|^tests/optim: no test of the rule adam$
+EOF
+}
+
+case_recipes() { # packages' recipes agree with CMakeLists.txt, and each of the checks can fail
+  command -v python3 >/dev/null || { echo "SKIP: there is no python3" && exit 77; }
+  run tests/scripts/check_recipes.py .
+  expect_status 0
+  local file command line
+  while IFS='|' read -r file command line; do
+    rm -rf "$scratch/tree"
+    mkdir -p "$scratch/tree"
+    find CMakeLists.txt cmake packaging scripts/setup.sh framework data models tools examples tests bench -type f \
+      '(' -name CMakeLists.txt -o -name '*.cmake' -o -path 'packaging/*' -o -path scripts/setup.sh -o -path 'models/train_*.cpp' ')' \
+      -exec cp --parents -t "$scratch/tree" {} +
+    (cd "$scratch/tree" && bash -c "$command" -- "$file")
+    run tests/scripts/check_recipes.py "$scratch/tree"
+    expect_status 1
+    expect_line "$line"
+  done <<'EOF'
+CMakeLists.txt|sed -i s/LOCKSTEP_WITH_ONEDNN/LOCKSTEP_ONEDNN/ "$1"|^packaging/spack/.*: the option LOCKSTEP_WITH_ONEDNN is not declared$
+CMakeLists.txt|sed -i "s/VERSION 0.1.0/VERSION 0.2.0/" "$1"|^packaging/easybuild/.*: version 0.1.0, and CMakeLists.txt has 0.2.0$
+CMakeLists.txt|sed -i "s/VERSION 3.25/VERSION 3.30/" "$1"|^packaging/easybuild/.*: CMake 3.29.3, expected 3.30 or newer$
+CMakeLists.txt|echo "find_package(Boost)" >>"$1"|^CMake looks for Boost
+CMakeLists.txt|sed -i "/find_package(OpenSSL/d" "$1"|^packaging/spack/.*: openssl is named, and CMake does not look for it$
+CMakeLists.txt|echo "include(FetchContent)" >>"$1"|^CMakeLists.txt: FetchContent: nothing is fetched
+packaging/spack/packages/lockstep/package.py|sed -i /hwloc/d "$1"|^packaging/spack/.*: hwloc is missing
+packaging/spack/packages/lockstep/package.py|sed -i s/onednn@2.6:3/onednn@2.6:4/ "$1"|^packaging/spack/.*: onednn@2.6:4, expected @2.6:3
+packaging/easybuild/lockstep-0.1.0-foss-2024a.eb|sed -i /xxHash/d "$1"|^packaging/easybuild/.*: xxHash is missing
+scripts/setup.sh|sed -i s/hdf5-devel// "$1"|^scripts/setup.sh: hdf5-devel is missing in the list for RHEL
 EOF
 }
 

@@ -18,6 +18,7 @@
 #include "lockstep/train/options/environment.h"
 #include "lockstep/train/options/option_checks.h"
 #include "lockstep/train/options/option_hints.h"
+#include "lockstep/train/options/program_pages.h"
 
 namespace lockstep::train {
 namespace {
@@ -220,6 +221,21 @@ struct CommandLine::Parser {
     app.allow_config_extras(CLI::config_extras_mode::error);
   }
 
+  // As --help has it, with the names that options accept: CLI11 does not know them.
+  ProgramDescription described() const {
+    ProgramDescription description = describe(app);
+    const auto complete = [&](const OptionRow& row) {
+      for (OptionDescription& option : description.options) {
+        if (std::ranges::find(option.names, "--" + row.name) == option.names.end()) continue;
+        option.is_number = takes_numbers(row.value);
+        if (!option.is_number && !option.argument.empty()) option.values = names_of(row);
+      }
+    };
+    std::ranges::for_each(rows, complete);
+    std::ranges::for_each(own, complete);
+    return description;
+  }
+
   // Parses; throws CLI11's exceptions and Error.
   void parse(int argc, const char* const* argv) {
     if (!refused.empty()) throw Error(fmt::format("[{}] {}", kOptionsSite, refused));
@@ -258,6 +274,7 @@ CommandLine::CommandLine(Options& options, const std::string& name, const std::s
       "text has.");
   parser_->add_config();
   app.set_version_flag("--version", version);
+  offer_pages(app, version, [parser = parser_.get()] { return parser->described(); });
 }
 
 CommandLine::~CommandLine() = default;

@@ -58,6 +58,9 @@ int Program::run(int argc, char** argv, const std::function<void(Session&)>& bod
     open_standard_streams();
     std::ostringstream out, err;  // output of each rank; only rank 0 prints it
     ParseResult parsed = command_line_->parse(argc, argv, true, out, err);
+    // Help, completions and man pages need no MPI: they are asked for where none can start, too.
+    if (!parsed.proceed && parsed.exit_code == 0 && comm::launched_rank() < 0)
+      return print(out.str(), err.str()) ? 0 : 1;
     if (parsed.proceed) {
       host::apply_process_settings(comm::launched_local_ranks(), requested_threads(options_), argv);
       host::apply_interface_setting(comm::launched_local_rank(), comm::launched_ranks() > comm::launched_local_ranks());

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""`lockstep export` and `import`, read by others: check_export.py LOCKSTEP. Status 77 skips: no onnx, torch or NumPy.
+
+Every model of `lockstep models` becomes ONNX, is checked by onnx, and computes Lockstep's logits in another runtime to 1e-5 of the
+largest one; weights come back from safetensors bit by bit.
+"""
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    import torch  # noqa: F401
+    from onnx import numpy_helper
+    import onnx_runtime
+except ImportError as error:
+    print(f"SKIP: {error}")
+    sys.exit(77)
+
+lockstep = sys.argv[1]
+SMALL = {(3, 224, 224): "3,64,64"}  # the same operators, of a network that runs in a moment
+NEEDS_ITS_SIZE = ("vgg", "vit", "densenet")  # smaller images do not fit, or leave no pixel
+
+
+def call(*words, status=0):
+    done = subprocess.run([lockstep, *map(str, words)], capture_output=True, text=True, check=False)
+    if done.returncode != status:
+        raise SystemExit(f"lockstep {' '.join(map(str, words))}: status {done.returncode}, expected {status}\n{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def tensor(path):
+    message = onnx.TensorProto()
+    message.ParseFromString(path.read_bytes())
+    return message.name, numpy_helper.to_array(message)
+
+
+def random_weights(tensors):
+    """Weights with which no two tensors of a norm are alike, and with which signals neither grow nor fade on their way."""
+    random = np.random.default_rng(1)
+    arrays = {}
+    for tensor in tensors:
+        name, shape = tensor["name"], tensor["shape"]
+        if tensor["type"] == "i64":
+            arrays[name] = ("I64", np.zeros(shape, np.int64))
+            continue
+        array = random.standard_normal(shape, np.float32)
+        if len(shape) > 1:
+            array *= (2 / np.prod(shape[1:])) ** 0.5
+        elif name.endswith(("weight", "var")):
+            array = 1 + 0.1 * np.tanh(array)
+        else:
+            array *= 0.1
+        arrays[name] = ("F32", array)
+    return arrays
+
+
+def check_model(entry, folder):
+    name = entry["name"]
+    path = folder / "model.onnx"
+    shape = SMALL.get(tuple(entry["shape"])) if not name.startswith(NEEDS_ITS_SIZE) else None
+    shape = ["--shape", shape] if shape else []
+    tensors = json.loads(call("inspect", name, "--json", *shape))["tensors"]
+    write_safetensors(folder / "random.safetensors", random_weights(tensors))
+    call("export", folder / "random.safetensors", "--model", name, "--output", path, "--example", folder / "data", "--batch", 2, *shape)
+    model = onnx.load(str(path))
+    onnx.checker.check_model(model, full_check=True)
+    input_name, image = tensor(folder / "data/input_0.pb")
+    output_name, expected = tensor(folder / "data/output_0.pb")
+    found = onnx_runtime.run(model, {input_name: image})[output_name]
+    assert found.shape == expected.shape, (name, found.shape, expected.shape)
+    assert expected.std() > 1e-3, f"{name}: the logits are all about {expected.mean():.2g}: they show nothing"
+    distance = np.abs(found - expected).max() / np.abs(expected).max()
+    assert distance < 1e-5, f"{name}: logits differ by {distance:.2g} of the largest one"
+    assert {p.name for p in model.graph.initializer} >= {t["name"] for t in tensors if "num_batches" not in t["name"]}, name
+    print(f"{name}: {len(model.graph.node)} nodes, logits within {distance:.1e}")
+
+
+def write_safetensors(path, arrays):
+    header, end = {}, 0
+    for name, (kind, array) in arrays.items():
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [end, end + array.nbytes]}
+        end += array.nbytes
+    text = json.dumps(header).encode()
+    path.write_bytes(b"".join([struct.pack("<Q", len(text)), text, *(array.tobytes() for _, array in arrays.values())]))
+
+
+def read_safetensors(path):
+    data = path.read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + length])
+    types = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
+    assert length % 8 == 0
+    return {name: np.frombuffer(data[8 + length:][slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(entry["shape"])
+            for name, entry in header.items() if name != "__metadata__"}
+
+
+def check_weights(folder):
+    random = np.random.default_rng(1)
+    half = random.standard_normal(7).astype(np.float16)
+    half[:3] = np.inf, 6e-8, -0.0
+    arrays = {"a.weight": ("F32", random.standard_normal((3, 4)).astype(np.float32)), "n": ("I64", np.array(5)), "h": ("F16", half),
+              "d": ("F64", random.standard_normal((0, 2)))}
+    write_safetensors(folder / "in.safetensors", arrays)
+    call("import", folder / "in.safetensors", "--output", folder / "w.h5")
+    call("export", folder / "w.h5", "--output", folder / "out.safetensors")
+    back = read_safetensors(folder / "out.safetensors")
+    assert back.keys() == arrays.keys()
+    for name, (kind, array) in arrays.items():
+        expected = array.astype(np.float32) if kind == "F16" else array
+        assert back[name].shape == expected.shape and back[name].tobytes() == expected.tobytes(), name
+    whole = (folder / "in.safetensors").read_bytes()
+    for damaged in (whole[:-3], whole[:5], b"\xff" * 64, whole[:8] + b"[" + whole[9:]):
+        (folder / "bad.safetensors").write_bytes(damaged)
+        assert "[safetensors]" in call("import", folder / "bad.safetensors", "--output", folder / "x.h5", status=1)
+
+
+with tempfile.TemporaryDirectory() as name:
+    check_weights(pathlib.Path(name))
+    models = {entry["name"]: entry for entry in json.loads(call("models", "--json"))}
+    for model in sys.argv[2:] or models:
+        check_model(models[model], pathlib.Path(name))

@@ -1,0 +1,142 @@
+// `lockstep export` and `lockstep import`: weights in other formats, and models as ONNX.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lockstep/checkpoint/weights.h"
+#include "lockstep/checkpoint/weights_source.h"
+#include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
+#include "lockstep/infer/predictor.h"
+#include "lockstep/io/atomic_file.h"
+#include "lockstep/train/options/option_checks.h"
+#include "models/zoo/registry.h"
+#include "tools/commands.h"
+#include "tools/onnx/document.h"
+#include "tools/onnx/export.h"
+#include "tools/onnx/safetensors.h"
+
+namespace lockstep::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kExportHelp = R"(Examples:
+  lockstep export runs/train_resnet --output resnet.safetensors          torchvision's names and shapes
+  lockstep export --model resnet50 --weights resnet50.h5 --output resnet50.onnx --batch 8
+  lockstep export --model resnet18 --weights runs/train_resnet --classes 10 --output model.onnx --example test_data_set_0
+
+.onnx: the model for evaluation, with operators of version 13 and the batch's size fixed. Normalise inputs as in training.
+.safetensors, .h5: the weights alone.)";
+constexpr const char* kImportHelp = R"(Examples:
+  lockstep import model.safetensors --output weights.h5      then: train_resnet --weights weights.h5, lockstep checkpoint weights.h5)";
+
+struct ExportOptions {
+  std::string source, output, model, example;
+  std::int64_t batch = 1, classes = 0;
+  std::vector<std::int64_t> shape;
+};
+
+void write_file(const fs::path& path, const std::string& bytes) {
+  io::replace_file(path, std::as_bytes(std::span(bytes.data(), bytes.size())));
+  fmt::print("{}: {} bytes\n", path.string(), bytes.size());
+}
+
+// The tensors of a weights file, a checkpoint or a run's newest checkpoint.
+std::vector<io::NamedTensor> weights_of(const std::string& source) {
+  if (fs::path(source).extension() == ".safetensors") return onnx::read_safetensors(source);
+  return checkpoint::load_weights(checkpoint::find_weights(source, checkpoint::Pick::Newest).file);
+}
+
+void write_weights(const fs::path& path, std::span<const io::NamedTensor> tensors) {
+  const std::string form = path.extension();
+  if (form == ".safetensors") {
+    write_file(path, onnx::write_safetensors(tensors));
+  } else {
+    check(form == ".h5" || form == ".hdf5", "export",
+          "--output is {}, expected a name that ends in .safetensors or .h5{}", path.string(),
+          form == ".onnx" ? "; .onnx needs --model" : "");
+    checkpoint::save_weights(path, tensors);
+    fmt::print("{}: {} tensors\n", path.string(), tensors.size());
+  }
+}
+
+// Numbers of a normal distribution: an input with which other programs can be compared.
+Tensor example_input(const Shape& shape) {
+  Tensor tensor(shape, DType::F32);
+  RandomStream random(1, 0);
+  for (float& value : tensor.data<float>()) value = static_cast<float>(random.normal());
+  return tensor;
+}
+
+void export_onnx(const ExportOptions& o) {
+  const models::ModelEntry& entry = models::find_model(o.model);
+  check(o.batch > 0, "export", "a batch of {} samples, expected at least 1", o.batch);
+  const Shape sample = o.shape.empty() ? entry.image : Shape(o.shape);
+  const auto model = models::build_model(o.model, o.classes, sample);
+  infer::Predictor predict(*model, [&](const plan::Inputs& in) { return (*model)(in["image"]); }, {.batch = o.batch});
+  const Tensor image = example_input(sample.batched(o.batch));
+  if (!o.source.empty()) predict.load(weights_of(o.source));
+  const Tensor logits = predict(image);  // compiles the plan, which makes the parameters
+
+  Graph graph(Mode::Eval, DType::F32);
+  const Value output = (*model)(graph.input("image", {image.shape(), DType::F32}));
+  onnx::ExportSource source{.name = o.model, .version = LOCKSTEP_VERSION};
+  for (const NamedParameter& named : model->named_parameters()) source.names[named.parameter] = named.name;
+  source.weights = [&](const std::string& name) { return predict.parameters().read(name); };
+  write_file(o.output, onnx::export_graph(graph, output, "logits", source));
+  if (o.example.empty()) return;
+  fs::create_directories(o.example);
+  write_file(fs::path(o.example) / "input_0.pb", onnx::tensor_message("image", image).bytes());
+  write_file(fs::path(o.example) / "output_0.pb", onnx::tensor_message("logits", logits).bytes());
+}
+
+void export_source(const ExportOptions& o) {
+  const bool is_model = fs::path(o.output).extension() == ".onnx" && !o.model.empty();
+  check(is_model || o.model.empty(), "export", "--output is {}, and --model is for .onnx", o.output);
+  if (is_model) {
+    export_onnx(o);
+    return;
+  }
+  check(!o.source.empty(), "export", "no weights are named, expected a run, a checkpoint or a weights file");
+  write_weights(o.output, weights_of(o.source));
+}
+
+}  // namespace
+
+void add_export_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("export", "Write weights for other programs, or a model as ONNX");
+  command->footer(kExportHelp);
+  auto o = std::make_shared<ExportOptions>();
+  command->add_option("weights,--weights", o->source,
+                      "A run, a checkpoint, or weights as .h5 or .safetensors; of a model without: initial weights");
+  command->add_option("--output", o->output, "The new file: .onnx, .safetensors or .h5")->required();
+  command->add_option("--model", o->model, "For .onnx: a name that `lockstep models` lists");
+  command->add_option("--batch", o->batch, "For .onnx: samples per batch")
+      ->check(train::whole_number<std::int64_t>)
+      ->capture_default_str();
+  command->add_option("--classes", o->classes, "For .onnx: classes; 0: the model's own")
+      ->check(train::whole_number<std::int64_t>)
+      ->capture_default_str();
+  command->add_option("--shape", o->shape, "For .onnx: shape of one sample, C,H,W; if not the model's own")
+      ->delimiter(',');
+  command->add_option("--example", o->example,
+                      "For .onnx: a folder for an input and its output, as ONNX lays out its test data");
+  command->callback([o] { export_source(*o); });
+}
+
+void add_import_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("import", "Make a weights file for --weights from one of other programs");
+  command->footer(kImportHelp);
+  auto o = std::make_shared<ExportOptions>();
+  command->add_option("file", o->source, "Weights as .safetensors, or HDF5 by h5py")->required();
+  command->add_option("--output", o->output, "The new file, .h5")->required();
+  command->callback([o] { write_weights(o->output, weights_of(o->source)); });
+}
+
+}  // namespace lockstep::tools

@@ -1,0 +1,25 @@
+// Writes a traced graph as an ONNX model, which onnxruntime, OpenVINO, TensorRT, PyTorch's users and others read.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "lockstep/core/tensor.h"
+#include "lockstep/graph/graph.h"
+
+namespace lockstep::onnx {
+
+struct ExportSource {
+  std::string name;                                        // of the model
+  std::string version;                                     // of Lockstep
+  std::map<const Parameter*, std::string> names;           // full names of the parameters
+  std::function<Tensor(const std::string& name)> weights;  // the values of a parameter
+};
+
+// Returns the bytes of the file: the nodes on which `output` depends, in a graph that was traced for evaluation, with
+// the inputs under their names, the parameters under torchvision's, and the result as `output_name`. The sizes are
+// those of the trace. Throws Error that names op and module for what ONNX has no operators for.
+std::string export_graph(const Graph& graph, Value output, const std::string& output_name, const ExportSource& source);
+
+}  // namespace lockstep::onnx

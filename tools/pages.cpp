@@ -1,0 +1,73 @@
+// `lockstep completion` and `lockstep man`.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/core/error.h"
+#include "lockstep/train/options/completion.h"
+#include "lockstep/train/options/man_page.h"
+#include "tools/commands.h"
+
+namespace lockstep::tools {
+namespace {
+
+constexpr const char* kVersion = "lockstep (Lockstep " LOCKSTEP_VERSION ")";
+constexpr const char* kCompletionHelp = R"help(Examples:
+  eval "$(lockstep completion bash)"                                          this shell
+  lockstep completion bash >~/.local/share/bash-completion/completions/lockstep
+  lockstep completion fish >~/.config/fish/completions/lockstep.fish
+  train_resnet --completion bash                                              of a training program)help";
+
+// The program as a user types it, wherever its file lies.
+train::ProgramDescription described(const CLI::App& app) {
+  train::ProgramDescription description = train::describe(app);
+  description.name = "lockstep";
+  return description;
+}
+
+void write_pages(const train::ProgramDescription& program, const std::filesystem::path& folder) {
+  std::filesystem::create_directories(folder);
+  for (const auto& [name, text] : train::man_pages(program, kVersion)) {
+    const std::filesystem::path path = folder / name;
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file << text << std::flush;
+    check(file.good(), "man", "{} cannot be written", path.string());
+  }
+}
+
+}  // namespace
+
+void add_completion_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("completion", "Print the script with which a shell completes this command");
+  command->footer(kCompletionHelp);
+  auto shell = std::make_shared<std::string>();
+  command->add_option("shell", *shell, "The shell")
+      ->check(CLI::IsMember(std::vector<std::string>(train::kShellNames.begin(), train::kShellNames.end())))
+      ->required();
+  command->callback([shell, &app] {
+    const std::string text = train::completion(described(app), train::shell_named(*shell));
+    fmt::print("{}", text);
+  });
+}
+
+void add_man_command(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("man", "Print the manual page of this command, or write those of all commands");
+  command->footer("Example: lockstep man | man -l -");
+  auto folder = std::make_shared<std::string>();
+  command->add_option("--output", *folder, "A folder for lockstep.1, lockstep-run.1 and the others")->type_name("DIR");
+  command->callback([folder, command, &app] {
+    if (command->count("--output") == 0) {
+      fmt::print("{}", train::man_page(described(app), kVersion));
+      return;
+    }
+    check(!folder->empty(), "man", "--output is empty, expected a folder");
+    write_pages(described(app), *folder);
+  });
+}
+
+}  // namespace lockstep::tools
