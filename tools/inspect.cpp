@@ -48,16 +48,16 @@ void print_parameters(const models::Classifier& model, DType precision) {
 }
 
 void print_json(const models::Classifier& model, const nn::Summary& summary, DType precision) {
-  nlohmann::ordered_json json = {{"batch", summary.batch},
+  nlohmann::ordered_json document = {{"batch", summary.batch},
                                  {"parameters", summary.parameters},
                                  {"trainable", summary.trainable},
                                  {"buffers", summary.buffers},
                                  {"state_bytes", summary.state_bytes},
                                  {"activation_bytes", summary.activation_bytes},
                                  {"flops", summary.flops}};
-  json["modules"] = nlohmann::ordered_json::array();
+  document["modules"] = nlohmann::ordered_json::array();
   for (const nn::SummaryRow& row : summary.rows) {
-    json["modules"].push_back({{"path", row.path},
+    document["modules"].push_back({{"path", row.path},
                                {"ops", row.ops},
                                {"type", name_of(row.output.dtype)},
                                {"shape", row.output.shape.dims()},
@@ -65,15 +65,15 @@ void print_json(const models::Classifier& model, const nn::Summary& summary, DTy
                                {"flops", row.flops},
                                {"bytes", row.bytes}});
   }
-  json["tensors"] = nlohmann::ordered_json::array();
+  document["tensors"] = nlohmann::ordered_json::array();
   for (const NamedParameter& named : model.named_parameters()) {
     const Parameter& p = *named.parameter;
-    json["tensors"].push_back({{"name", named.name},
+    document["tensors"].push_back({{"name", named.name},
                                {"type", name_of(p.is_integer ? DType::I64 : precision)},
                                {"shape", p.shape.dims()},
                                {"role", role_name(p)}});
   }
-  fmt::print("{}\n", json.dump(1));
+  fmt::print("{}\n", document.dump(1));
 }
 
 // A plan's memory holds each value for a while, so the largest one tells what cannot be compiled, before oneDNN, which

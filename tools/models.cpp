@@ -10,16 +10,16 @@ namespace lockstep::tools {
 namespace {
 
 void list_models(bool as_json) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const models::ModelEntry& e : models::model_table()) {
     if (as_json) {
-      json.push_back(
+      list.push_back(
           {{"name", e.name}, {"shape", e.image.dims()}, {"classes", e.classes}, {"description", e.description}});
     } else {
       fmt::print("{:<16} {:<14} {:>5} classes  {}\n", e.name, e.image.str(), e.classes, e.description);
     }
   }
-  if (as_json) fmt::print("{}\n", json.dump(1));
+  if (as_json) fmt::print("{}\n", list.dump(1));
 }
 
 }  // namespace

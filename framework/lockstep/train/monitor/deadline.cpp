@@ -18,7 +18,7 @@ namespace {
 constexpr double kTeardown = 30, kTeardownPart = 0.1;  // seconds, and the largest part of a short limit
 constexpr double kLongest = 1e9;                       // seconds (31 years), which a clock in ns can count
 
-std::optional<double> number(std::string_view text) {
+std::optional<double> number_in(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
@@ -33,7 +33,7 @@ std::optional<double> with_unit(std::string_view text) {
                       : text.back() == 'h' ? 3600
                       : text.back() == 'd' ? 86400
                                            : 0;
-  const auto value = number(text.substr(0, text.size() - 1));
+  const auto value = number_in(text.substr(0, text.size() - 1));
   return unit > 0 && value ? std::optional(*value * unit) : std::nullopt;
 }
 
@@ -43,7 +43,7 @@ std::optional<double> with_colons(std::string_view text) {
   const std::size_t dash = text.find('-');
   const bool has_days = dash != text.npos;
   if (has_days) {
-    const auto value = number(text.substr(0, dash));
+    const auto value = number_in(text.substr(0, dash));
     if (!value) return std::nullopt;
     days = *value;
     text.remove_prefix(dash + 1);
@@ -52,7 +52,7 @@ std::optional<double> with_colons(std::string_view text) {
   const std::size_t first = !has_days && std::count(text.begin(), text.end(), ':') == 1 ? 1 : 0;
   for (std::size_t i = first; i < 3; ++i) {
     const std::size_t colon = text.find(':');
-    const auto value = number(text.substr(0, colon));
+    const auto value = number_in(text.substr(0, colon));
     if (!value || (colon == text.npos) != (i == 2) || (i > first && *value >= 60)) return std::nullopt;
     parts[i] = *value;
     text.remove_prefix(colon == text.npos ? text.size() : colon + 1);
@@ -80,7 +80,7 @@ Deadline::Deadline(const DeadlineOptions& options) : checkpoint_(options.checkpo
     end_ = options.began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
     source_ = "--time-limit " + options.limit;
   } else if (const auto slurm = options.variable ? options.variable("SLURM_JOB_END_TIME") : std::nullopt) {
-    const auto end = number(*slurm);
+    const auto end = number_in(*slurm);
     check(end.has_value(), "time limit",
           "SLURM_JOB_END_TIME is '{}', expected seconds since 1970; pass --time-limit none "
           "to ignore it",
