@@ -49,29 +49,29 @@ void print_parameters(const models::Classifier& model, DType precision) {
 
 void print_json(const models::Classifier& model, const nn::Summary& summary, DType precision) {
   nlohmann::ordered_json document = {{"batch", summary.batch},
-                                 {"parameters", summary.parameters},
-                                 {"trainable", summary.trainable},
-                                 {"buffers", summary.buffers},
-                                 {"state_bytes", summary.state_bytes},
-                                 {"activation_bytes", summary.activation_bytes},
-                                 {"flops", summary.flops}};
+                                     {"parameters", summary.parameters},
+                                     {"trainable", summary.trainable},
+                                     {"buffers", summary.buffers},
+                                     {"state_bytes", summary.state_bytes},
+                                     {"activation_bytes", summary.activation_bytes},
+                                     {"flops", summary.flops}};
   document["modules"] = nlohmann::ordered_json::array();
   for (const nn::SummaryRow& row : summary.rows) {
     document["modules"].push_back({{"path", row.path},
-                               {"ops", row.ops},
-                               {"type", name_of(row.output.dtype)},
-                               {"shape", row.output.shape.dims()},
-                               {"parameters", row.parameters},
-                               {"flops", row.flops},
-                               {"bytes", row.bytes}});
+                                   {"ops", row.ops},
+                                   {"type", name_of(row.output.dtype)},
+                                   {"shape", row.output.shape.dims()},
+                                   {"parameters", row.parameters},
+                                   {"flops", row.flops},
+                                   {"bytes", row.bytes}});
   }
   document["tensors"] = nlohmann::ordered_json::array();
   for (const NamedParameter& named : model.named_parameters()) {
     const Parameter& p = *named.parameter;
     document["tensors"].push_back({{"name", named.name},
-                               {"type", name_of(p.is_integer ? DType::I64 : precision)},
-                               {"shape", p.shape.dims()},
-                               {"role", role_name(p)}});
+                                   {"type", name_of(p.is_integer ? DType::I64 : precision)},
+                                   {"shape", p.shape.dims()},
+                                   {"role", role_name(p)}});
   }
   fmt::print("{}\n", document.dump(1));
 }

@@ -79,9 +79,11 @@ Training::Training(comm::Communicator comm, std::shared_ptr<const DescribedModel
                            mix(options.seed, static_cast<std::uint64_t>(comm_.rank())));
   });
   require_same(comm_, "the description of the model", model_->text());
-  require_same(comm_, "the options of the trainer",
-               formatted("batch {}, optimizer {}, weight decay {}, seed {}", options.batch, optimizer_,
-                         options.weight_decay, options.seed));
+  require_same(
+      comm_, "the options of the trainer",
+      formatted("batch {}, optimizer {}, weight decay {}, clip norm {}, seed {}, skip_not_finite {}, messages {}",
+                options.batch, optimizer_, options.weight_decay, options.clip_norm, options.seed,
+                options.skip_not_finite, options.messages));
   require_same(comm_, "the weights of the model", weights.empty() ? "random" : hash_of(weights));
   set_fault_rank(comm_.rank());
   const auto trace = [m = model_.get()](const plan::Inputs& in) { return m->trace(in); };
