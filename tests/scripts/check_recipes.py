@@ -51,7 +51,7 @@ def expect_same(place, named, expected):
 
 def cmake_files():
     files = [root / "CMakeLists.txt", *sorted((root / "cmake").glob("*.cmake"))]
-    for folder in ("framework", "data", "models", "tools", "examples", "tests", "bench"):
+    for folder in ("framework", "data", "models", "tools", "bindings", "examples", "tests", "bench"):
         files += sorted((root / folder).rglob("CMakeLists.txt"))
     return {path.relative_to(root): re.sub(r"#.*", "", path.read_text(encoding="utf-8")) for path in files if path.exists()}
 
@@ -65,7 +65,7 @@ def looked_for(files):
             modules = [w for w in words.split() if w not in ("REQUIRED", "QUIET", "IMPORTED_TARGET")]
             found.add("hdf5" if modules[0].startswith("hdf5") else modules[0])
         found |= set(re.findall(r"find_library\(\w+ (\w+)", text))
-    return found - OF_THE_COMPILER - {"lockstep"}
+    return found - OF_THE_COMPILER - {"lockstep", "lockstep_c"}
 
 
 def declared_options(files):
