@@ -180,7 +180,7 @@ class Metrics(support.SystemTest):
         self.assertEqual([(r["step"], r["epoch"], r["samples"]) for r in records if r["split"] == "epoch"], [(11, 1, 1000), (22, 2, 1000)])
         logs = sorted((output / "logs").iterdir())
         self.assertEqual(len(logs), 2, logs)
-        self.assertEqual(self.files(output).keys(), {"metrics.jsonl", "run.json", *(f"checkpoints/{p.name}" for p in checkpoints(output))})
+        self.assertEqual(self.files(output).keys(), {"metrics.jsonl", "run.json", "facts.json", *(f"checkpoints/{p.name}" for p in checkpoints(output))})
 
 
 class Evaluation(support.SystemTest):

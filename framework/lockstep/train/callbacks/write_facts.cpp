@@ -48,11 +48,17 @@ void WriteFacts::begin_run(std::int64_t step) {
             {"began", seconds_since_1970()},
             {"began_at_step", step},
             {"options", options_}};
+}
+
+// Not before: a start that finds nothing left to do leaves the folder as it is.
+void WriteFacts::begin_epoch(const EpochEvent& /*event*/) {
+  if (facts_.empty() || written_) return;
+  written_ = true;
   write();
 }
 
 void WriteFacts::end_run(const RunEnd& end) {
-  if (files_.metrics() == nullptr) return;
+  if (!written_) return;
   facts_["ended"] = seconds_since_1970();
   facts_["ended_at_step"] = end.step;
   if (trainer_.profile() != nullptr) facts_["profile"] = profile_json(trainer_.profile()->result());

@@ -1,6 +1,6 @@
-// Writes OUTPUT/facts.json for `lockstep report`: when the run began, its options, and, at the end with --profile, the
-// time of each class of work. The last start of the run replaces the file. It is written on rank 0; a file that cannot
-// be written is a warning.
+// Writes OUTPUT/facts.json for `lockstep report`, from the first epoch on: when the run began, its options, and, at the
+// end with --profile, the time of each class of work. The last start of the run replaces the file. It is written on
+// rank 0; a file that cannot be written is a warning.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -19,6 +19,7 @@ class WriteFacts : public Callback {
   WriteFacts(const Trainer& trainer, RunFiles& files, nlohmann::ordered_json options)
       : trainer_(trainer), files_(files), options_(std::move(options)) {}
   void begin_run(std::int64_t step) override;
+  void begin_epoch(const EpochEvent& event) override;
   void end_run(const RunEnd& end) override;
 
  private:
@@ -26,7 +27,8 @@ class WriteFacts : public Callback {
 
   const Trainer& trainer_;
   RunFiles& files_;
-  nlohmann::ordered_json options_, facts_;
+  nlohmann::ordered_json options_, facts_;  // no facts on ranks other than 0
+  bool written_ = false;
 };
 
 // Returns steps, seconds, and the seconds of each class of work, the longest first; "other" is what no class has.
