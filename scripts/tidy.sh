@@ -27,7 +27,7 @@ mapfile -t sources < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/comp
   while read -r file; do
     if [[ $file == */Unity/unity_*.cxx ]]; then
       if sed -n 's/^#include "\(.*\)"$/\1/p' "$file" | grep -qE -- "$pattern"; then echo "$file"; fi
-    elif [[ $file != "$PWD"/build/* ]] && grep -qE -- "$pattern" <<<"$file"; then
+    elif [[ $file != "$PWD"/build/* && $file != *.f90 ]] && grep -qE -- "$pattern" <<<"$file"; then
       echo "$file"
     fi
   done)
