@@ -56,7 +56,7 @@ inline Plan plan_of(const MatrixShape& s, bool transposed) {
 // About what the product takes, in cycles of a core with AVX-512: the bits are the same either way.
 template <class T>
 double cost(const Plan& p) {
-  constexpr double kTurned = 0.6, kCopied = 0.2, kTurnedSums = 1.5;
+  static constexpr double kTurned = 0.6, kCopied = 0.2, kTurnedSums = 1.5;
   constexpr std::int64_t kLeastRows = 4;  // of a tile: fewer wait for their sums
   using Table = MatrixTable<T>;
   const auto side = [](const Side& s, bool is_a) { return s.along_depth == is_a ? kCopied : kTurned; };

@@ -101,10 +101,10 @@ std::optional<dnnl::memory::desc> find_descriptor(const Type& type, const Layout
 }
 
 dnnl::memory::desc descriptor(const Type& type, const Layout& layout) {
-  auto found = find_descriptor(type, layout);
+  const auto found = find_descriptor(type, layout);
   check(found.has_value(), "onednn", "the layout {} of {} has no descriptor in this version of oneDNN", layout.str(),
         type.str());
-  return *std::move(found);
+  return *found;
 }
 
 std::optional<Layout> layout_of(const Shape& shape, const dnnl::memory::desc& descriptor) {

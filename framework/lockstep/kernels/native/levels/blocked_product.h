@@ -118,15 +118,14 @@ LOCKSTEP_INLINE void blocked_product_rows(const BlockedTable::Product& p) {
 
 template <int Registers>
 void blocked_product_of(const BlockedTable::Product& p) {
+  const bool whole = p.inputs == kLanes;
   if (p.x_row == 1) {
     blocked_product_rows<Registers, 1>(p);
   } else if (p.x_row == 2) {
     blocked_product_rows<Registers, 2>(p);
-  } else if (p.inputs != kLanes) {
-    blocked_product_rows<Registers, 0>(p);
-  } else if (p.x_row == kLanes) {
+  } else if (whole && p.x_row == kLanes) {
     blocked_product_rows<Registers, kLanes>(p);
-  } else if (p.x_row == 2 * kLanes) {
+  } else if (whole && p.x_row == 2 * kLanes) {
     blocked_product_rows<Registers, 2 * kLanes>(p);
   } else {
     blocked_product_rows<Registers, 0>(p);

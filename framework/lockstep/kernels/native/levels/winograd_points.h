@@ -67,11 +67,13 @@ struct WinogradF4 {
   static constexpr int kSize = 4, kPlanes = 6;
   static constexpr double kA = 0.625, kB = 1.5, kA2 = kA * kA, kB2 = kB * kB;
   static constexpr double kInverseA = 1 / (2 * kA2 * (kA2 - kB2)), kInverseB = 1 / (2 * kB2 * (kB2 - kA2));
+  // NOLINTBEGIN(readability-identifier-naming): the names of the formulas above
   static constexpr float a = rounded(kA), b = rounded(kB), a2 = rounded(kA2), b2 = rounded(kB2), a3 = rounded(kA2 * kA),
                          b3 = rounded(kB2 * kB), product = rounded(kA2 * kB2), sum = rounded(kA2 + kB2);
   static constexpr float g0 = rounded(1 / (kA2 * kB2)), ga = rounded(kInverseA), ga1 = rounded(kA * kInverseA),
                          ga2 = rounded(kA2 * kInverseA), gb = rounded(kInverseB), gb1 = rounded(kB * kInverseB),
                          gb2 = rounded(kB2 * kInverseB);
+  // NOLINTEND(readability-identifier-naming)
 
   LOCKSTEP_INLINE static void input(const NativeF32* x, NativeF32* y) {
     y[0] = multiply_add(-sum, x[2], multiply_add(product, x[0], x[4]));
