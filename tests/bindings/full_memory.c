@@ -1,6 +1,6 @@
 /* /dev/shm without room is an error of the trainer's creation, or a trainer by messages, and never a signal later. Under
  * mpirun, in full_memory.sh's own /dev/shm, which rank 0 fills. C99 and POSIX. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier): the C library reads it
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <lockstep_c_mpi.h>

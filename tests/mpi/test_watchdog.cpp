@@ -146,6 +146,40 @@ TEST(Watchdog, DoesNotEndAJobThatWaitsForAProducer) {
   EXPECT_FALSE(has(logged.text(), "has not moved")) << logged.text();
 }
 
+// On one node, and where each rank has a node of its own.
+TEST(Watchdog, EndsAJobThatHasReturnedOnOneRank) {
+  if (world().size() == 1) GTEST_SKIP();
+  const int last = world().size() - 1;
+  for (const std::string domain : {std::string(), std::to_string(world().rank())}) {
+    Logged logged;
+    Heartbeat heartbeat;
+    std::atomic<int> ended = 0;
+    const comm::Communicator nodes = comm::Communicator::world({.sharing_domain = domain});
+    {
+      const Watchdog watchdog(nodes, heartbeat, {.stall = 1000, .abort = 0, .give_up = [&] { ++ended; }});
+      heartbeat.enter_step(5);
+      if (world().rank() == last) {
+        heartbeat.enter(Heartbeat::Phase::Returned);
+      } else {
+        heartbeat.enter(Heartbeat::Phase::Outside);
+        heartbeat.enter_step(6);
+      }
+      heartbeat.wait();
+      const bool speaks = domain.empty() ? world().is_root() : world().rank() == last;
+      if (speaks) {
+        EXPECT_TRUE(comes([&] { return ended > 0; })) << logged.text();
+      }
+      world().barrier();
+      EXPECT_EQ(ended > 0, speaks);
+      const std::string other = domain.empty() ? formatted("rank 0 on host {} is at step 6", world().host())
+                                               : std::string("ranks of another host go on");
+      const std::string expected = formatted("the program has returned on rank {} on host {} after step 5, while {}",
+                                             last, world().host(), other);
+      EXPECT_EQ(has(logged.text(), expected), speaks) << logged.text();
+    }
+  }
+}
+
 TEST(Watchdog, SaysWhenAllWaitForEachOther) {
   if (world().size() == 1) GTEST_SKIP();
   Logged logged;
@@ -185,12 +219,14 @@ TEST(NodeHeartbeat, AllLearnWhoIsLast) {
   NodeHeartbeat heartbeat(world().duplicate());
   const std::uint64_t mine = 10 + static_cast<std::uint64_t>(world().rank());
   const std::uint64_t least = world().is_root() ? 11 : 10;  // of the others, or of all as the first node has it
+  const std::uint64_t most = 9 + static_cast<std::uint64_t>(world().size());
   if (world().size() > 1) {
     // Until all have heard it: who has may still be asked by the others.
     bool heard = false, all_heard = false;
     for (int i = 0; i < 20000 && !all_heard; ++i) {
-      heartbeat.exchange({.least = mine, .all_wait = true}, NodeHeartbeat::Clock::now());
-      heard = heard || (heartbeat.others().least == least && heartbeat.others().all_wait);
+      heartbeat.exchange({.least = mine, .all_wait = true, .furthest = mine}, NodeHeartbeat::Clock::now());
+      heard = heard ||
+              (heartbeat.others().least == least && heartbeat.others().all_wait && heartbeat.others().furthest == most);
       all_heard = world().allreduce(std::int32_t{heard}, comm::ReduceOp::Min) == 1;
       std::this_thread::sleep_for(1ms);
     }

@@ -91,5 +91,20 @@ class Between(UnevenTest):
                 self.expect_no_process()
 
 
+class Returned(UnevenTest):
+    def test_of_a_body_that_returns_on_some_ranks(self):
+        for size, first in ((2, 1), (4, 2)):
+            with self.subTest(ranks=size, first=first):
+                command = program("system_leaves", "--from", first, "--output", self.scratch / f"some{size}")
+                result = self.run_command(ranks(size, command), LIMIT)
+                self.assertEqual(result.status, 1, result)
+                self.assertRegex(result.output, rf"the program has returned on rank [{first}-{size - 1}] on host .* after step 3, while rank")
+                self.expect_no_process()
+
+    def test_of_a_body_that_returns_on_all_ranks(self):
+        for size in (1, 3):
+            self.succeed(ranks(size, program("system_leaves", "--output", self.scratch / f"all{size}")))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -75,6 +75,24 @@ TEST(Verdict, RanksOfDifferentCallsWaitForEachOther) {
       "an evaluation; expected the same calls, in the same order, on all ranks");
 }
 
+TEST(Verdict, AProgramReturnsOnAllRanksOrOnNone) {
+  std::vector<RankView> ranks{in_step(0, true, 5, 21), in_step(1, true, 5, 20)};
+  EXPECT_EQ(left_alone(ranks, 99), std::nullopt) << "it has returned on no rank of this node";
+  ranks[1].phase = Phase::Returned;
+  EXPECT_EQ(left_alone(ranks, 0), 1U);
+  ranks[0].sequence = 20;
+  EXPECT_EQ(left_alone(ranks, 0), 1U) << "the 20th phase of rank 0 is another one";
+  ranks[0].still = 0.5;
+  EXPECT_EQ(left_alone(ranks, 0), std::nullopt) << "rank 0 may return now, its row half written";
+  EXPECT_EQ(furthest(ranks), 0U);
+  ranks[0] = in_step(0, true, 5, 19);
+  EXPECT_EQ(left_alone(ranks, 0), std::nullopt) << "rank 0 may still come to its end";
+  EXPECT_EQ(furthest(ranks), 19U);
+  EXPECT_EQ(left_alone(ranks, 21), 1U) << "a rank of another node goes on";
+  ranks[0] = ranks[1];
+  EXPECT_EQ(left_alone(ranks, 0), std::nullopt);
+}
+
 TEST(Verdict, CompilingAndSavingMayTakeTenTimesAsLong) {
   for (const Phase phase : {Phase::Starting, Phase::Saving, Phase::Ending}) {
     std::vector<RankView> ranks{in_step(0, false, 599)};

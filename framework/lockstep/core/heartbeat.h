@@ -12,8 +12,19 @@ namespace lockstep {
 
 class Heartbeat {
  public:
-  // Producing: the rank waits for samples that a program beside the training makes, at its own pace.
-  enum class Phase : std::uint32_t { Starting, Outside, Loading, Producing, Step, Evaluating, Saving, Ending };
+  // Producing: the rank waits for samples that a program beside the training makes, at its own pace. Returned: the
+  // program's part of a run is over on this rank, which makes no more collective calls.
+  enum class Phase : std::uint32_t {
+    Starting,
+    Outside,
+    Loading,
+    Producing,
+    Step,
+    Evaluating,
+    Saving,
+    Ending,
+    Returned
+  };
 
   struct alignas(64) Row {
     SharedNumber<std::uint64_t> beats{0};  // grows with every action of this rank

@@ -35,7 +35,7 @@ bool NodeHeartbeat::listen(Peer& peer, Clock::time_point now) {
   if (peer.left || !peer.receiving.test()) return false;
   peer.heard = now;
   const Words& words = peer.mail->in;
-  peer.state = {.least = words[0], .all_wait = words[1] != 0};
+  peer.state = {.least = words[0], .all_wait = words[1] != 0, .furthest = words[3]};
   peer.left = words[2] != 0;
   if (!peer.left) receive(peer);
   return true;
@@ -47,6 +47,7 @@ void NodeHeartbeat::combine() {
     if (peer.left) continue;
     others_.least = std::min(others_.least, peer.state.least);
     others_.all_wait = others_.all_wait && peer.state.all_wait;
+    others_.furthest = std::max(others_.furthest, peer.state.furthest);
   }
 }
 
@@ -59,10 +60,11 @@ void NodeHeartbeat::exchange(const State& mine, Clock::time_point now) {
   // The first node answers with the combined state of all nodes, its own included.
   const bool hub = leaders_.is_root();
   const State said{.least = hub ? std::min(mine.least, others_.least) : mine.least,
-                   .all_wait = hub ? mine.all_wait && others_.all_wait : mine.all_wait};
+                   .all_wait = hub ? mine.all_wait && others_.all_wait : mine.all_wait,
+                   .furthest = hub ? std::max(mine.furthest, others_.furthest) : mine.furthest};
   for (Peer& peer : peers_) {
     if (peer.sending.active() && !peer.sending.test()) continue;
-    send(peer, {said.least, said.all_wait ? 1U : 0U, 0});
+    send(peer, {said.least, said.all_wait ? 1U : 0U, 0, said.furthest});
   }
 }
 
@@ -94,7 +96,7 @@ void NodeHeartbeat::leave(std::chrono::seconds limit) {
       }
       const bool sent = !peer.sending.active() || peer.sending.test();
       if (sent && !said[p]) {
-        send(peer, {0, 0, 1});
+        send(peer, {0, 0, 1, 0});
         said[p] = true;
         done = false;
       }

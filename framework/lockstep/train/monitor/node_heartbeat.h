@@ -18,8 +18,9 @@ class NodeHeartbeat {
  public:
   using Clock = std::chrono::steady_clock;
   struct State {
-    std::uint64_t least = 0;  // smallest number of phases that a rank of the node has entered
-    bool all_wait = false;    // true: all ranks of the node stand still and wait
+    std::uint64_t least = 0;     // smallest number of phases that a rank of the node has entered
+    bool all_wait = false;       // true: all ranks of the node stand still and wait
+    std::uint64_t furthest = 0;  // watch_verdict.h
   };
 
   // `leaders`: a communicator of one rank per node, in the order of nodes.
@@ -27,7 +28,8 @@ class NodeHeartbeat {
 
   // Sends this node's state and receives the messages that have arrived; does not wait.
   void exchange(const State& mine, Clock::time_point now);
-  // Returns the combined state of the other nodes: the smallest `least`, and whether all wait.
+  // Returns the combined state of the other nodes: the smallest `least`, whether all wait, and the
+  // largest `furthest`.
   const State& others() const { return others_; }
   // Returns the nodes that send messages to this one (to the first node all others, to others the first) and have not
   // left.
@@ -39,7 +41,7 @@ class NodeHeartbeat {
   void leave(std::chrono::seconds limit);
 
  private:
-  using Words = std::array<std::uint64_t, 3>;  // least, all_wait, goodbye
+  using Words = std::array<std::uint64_t, 4>;  // least, all_wait, goodbye, furthest
   struct Mail {                                // the memory of messages
     Words out{}, in{};
   };

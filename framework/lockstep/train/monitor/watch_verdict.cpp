@@ -25,6 +25,8 @@ const char* words_for(Phase phase) {
       return "saving a checkpoint";
     case Phase::Ending:
       return "ending";
+    case Phase::Returned:
+      return "after the program's last call";
     case Phase::Outside:
       break;
   }
@@ -58,6 +60,23 @@ Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least
   }
   verdict.all_wait = waiting == ranks.size();
   return verdict;
+}
+
+std::uint64_t furthest(std::span<const RankView> ranks) {
+  std::uint64_t most = 0;
+  for (const RankView& r : ranks) {
+    if (r.phase != Phase::Returned && r.still >= kLeftAlone) most = std::max(most, r.sequence);
+  }
+  return most;
+}
+
+std::optional<std::size_t> left_alone(std::span<const RankView> ranks, std::uint64_t furthest_elsewhere) {
+  const std::uint64_t most = std::max(furthest(ranks), furthest_elsewhere);
+  const auto found = std::ranges::find_if(ranks, [&](const RankView& r) {
+    return r.phase == Phase::Returned && r.still >= kLeftAlone && r.sequence <= most;
+  });
+  if (found == ranks.end()) return std::nullopt;
+  return found - ranks.begin();
 }
 
 std::string place_of(const RankView& r) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,17 @@ struct Verdict {
 // decides when they come.
 Verdict judge(std::span<const RankView> ranks, double limit, std::uint64_t least_elsewhere,
               std::span<const host::ProcessState> processes);
+
+// Seconds for which a rank stands still before it counts for left_alone() and furthest(): a row is not read as a whole.
+inline constexpr double kLeftAlone = 2;
+
+// Returns the number of phases that a rank has entered which stands still and is to make more collective calls; the
+// largest of them, or 0.
+std::uint64_t furthest(std::span<const RankView> ranks);
+
+// Returns the index of a rank on which the program has returned although other ranks, of this node or (by
+// `furthest_elsewhere`) of another, have entered a phase that it never enters: they wait for it without end.
+std::optional<std::size_t> left_alone(std::span<const RankView> ranks, std::uint64_t furthest_elsewhere);
 
 // Describes the position of a rank: "at step 7, in the training step, at bucket 2".
 std::string place_of(const RankView& rank);

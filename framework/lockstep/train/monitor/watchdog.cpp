@@ -10,7 +10,6 @@
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
-#include "lockstep/core/exit_status.h"
 #include "lockstep/core/log.h"
 
 namespace lockstep::train {
@@ -89,12 +88,30 @@ void Watchdog::judge_node(Clock::time_point now) {
   }
   if (nodes_) {
     const auto least = std::ranges::min_element(views, {}, &RankView::sequence);
-    nodes_->heartbeat().exchange({.least = least->sequence, .all_wait = verdict.all_wait}, now);
+    nodes_->heartbeat().exchange({.least = least->sequence, .all_wait = verdict.all_wait, .furthest = furthest(views)},
+                                 now);
   }
   if (!table_.speaks(now)) return;
   tell_who_goes_on(now);
   report(verdict, processes);
   judge_all_wait(verdict.all_wait);
+  judge_returned();
+}
+
+// The other ranks wait for a rank that has made its last call: no time can mend that.
+void Watchdog::judge_returned() {
+  const std::vector<RankView>& views = table_.views();
+  const auto left = left_alone(views, nodes_ ? nodes_->heartbeat().others().furthest : 0);
+  if (!left) return;
+  const RankView& gone = views[*left];
+  const auto other = std::ranges::find_if(
+      views, [&](const RankView& v) { return v.phase != Heartbeat::Phase::Returned && v.sequence >= gone.sequence; });
+  give_up(fmt::format("the program has returned on {} after step {}, while {}; expected: all ranks leave the loop of "
+                      "batches or epochs after the same step",
+                      name_of(gone.rank), gone.step,
+                      other == views.end() ? "ranks of another host go on"
+                                           : fmt::format("{} is {}", name_of(other->rank), place_of(*other))),
+          1);
 }
 
 void Watchdog::report(const Verdict& verdict, std::span<const host::ProcessState> processes) {
@@ -134,11 +151,11 @@ void Watchdog::tell_who_goes_on(Clock::time_point now) {
     log()->warn("{} moves again after {:.0f} s", name_of(r.rank), r.seconds);
 }
 
-void Watchdog::give_up(const std::string& why) {
-  log()->error("{}: the watchdog ends the job with status {}", why, kExitStalled);
+void Watchdog::give_up(const std::string& why, int status) {
+  log()->error("{}: the watchdog ends the job with status {}", why, status);
   if (options_.give_up) return options_.give_up();
-  if (comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple) comm::abort_job(kExitStalled);
-  std::_Exit(kExitStalled);  // the launcher ends the other ranks
+  if (comm::Environment::current_thread_level() == comm::ThreadLevel::Multiple) comm::abort_job(status);
+  std::_Exit(status);  // the launcher ends the other ranks
 }
 
 std::string Watchdog::name_of(int rank) const {

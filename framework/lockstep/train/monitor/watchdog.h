@@ -1,5 +1,6 @@
 // Watches that all ranks move: the ranks of a node by a table of heartbeats in shared memory, the nodes by small
-// messages between their first ranks on a separate communicator. Each rank has a watchdog thread that wakes about once
+// messages between their first ranks on a separate communicator. A program that returns on one rank while other ranks
+// go on ends the job within seconds, with status 1. Each rank has a watchdog thread that wakes about once
 // a second; on each node, the first watchdog that is awake reports. The log names a rank that stands still, with host,
 // step, process state and, if it answers, its stack; it does not name the ranks that wait for it. Watching other nodes
 // needs MPI_THREAD_MULTIPLE; without, each node watches its own ranks. Constructor and destructor are collective.
@@ -16,6 +17,7 @@
 #include <thread>
 
 #include "lockstep/comm/communicator.h"
+#include "lockstep/core/exit_status.h"
 #include "lockstep/core/heartbeat.h"
 #include "lockstep/train/monitor/heartbeat_table.h"
 #include "lockstep/train/monitor/node_watch.h"
@@ -48,7 +50,8 @@ class Watchdog {
   void report(const Verdict& verdict, std::span<const host::ProcessState> processes);
   void judge_all_wait(bool node_waits);
   void tell_who_goes_on(Clock::time_point now);
-  void give_up(const std::string& why);
+  void judge_returned();
+  void give_up(const std::string& why, int status = kExitStalled);
   std::string name_of(int rank) const;
 
   comm::Communicator comm_;

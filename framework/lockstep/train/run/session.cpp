@@ -58,6 +58,7 @@ const Options& Session::options() const { return facts_->options; }
 const data::RunData& Session::data() const { return facts_->data; }
 
 void Session::wait_for_others() {
+  heartbeat_.enter(Heartbeat::Phase::Returned);
   heartbeat_.wait();
   comm_.barrier();
 }

@@ -98,7 +98,8 @@ class Session {
   // Returns the exit status of the program: 75 after a request to stop a run that is not complete
   // (train/monitor/requests.h), else 0.
   int status() const;
-  // Waits for all ranks; a watchdog sees this rank as waiting.
+  // Waits for all ranks at the end of the program: after it, this rank makes no collective call of the session. The
+  // watchdog ends the job if other ranks make one.
   void wait_for_others();
 
  private:
