@@ -74,8 +74,11 @@ template <int Rows, int Registers, int Row>
   }
   for (std::int64_t n = 0; n < p.count; ++n) {
     const float *from = x + p.terms[n].x, *weights = w + p.terms[n].w;
+    // Of the next term, or of the next tile's first one: rows that a processor's own prefetcher does not foresee.
+    const float* const ahead = n + 1 < p.count ? x + p.terms[n + 1].x : x + p.terms[0].x + Rows * x_row;
 #pragma GCC unroll 2
     for (int i = 0; i < inputs; ++i) {
+      if constexpr (Row >= kLanes) __builtin_prefetch(ahead + i * x_row, 0, 3);
       NativeF32 weight[Registers];
 #pragma GCC unroll 2
       for (int r = 0; r < Registers; ++r)
