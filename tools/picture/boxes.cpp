@@ -130,14 +130,27 @@ class PictureMaker {
     return box;
   }
 
-  // Whether two boxes compute the same, on values of the same shapes.
+  // Whether two rows compute the same, on values of the same shapes.
+  bool same(const PictureRow& x, const PictureRow& y) const {
+    const plan::PlanStep &first = assembly_.steps[x.steps[0]], &second = assembly_.steps[y.steps[0]];
+    return x.path == y.path && x.again == y.again && first.op->name() == second.op->name() &&
+           first.op->attributes() == second.op->attributes() &&
+           first.offer.implementation == second.offer.implementation && first.output_types == second.output_types;
+  }
+
+  // Whether two boxes compute the same, except that one may compute values again that the other has.
   bool equal(const PictureBox& a, const PictureBox& b) const {
-    return std::ranges::equal(a.rows, b.rows, [&](const PictureRow& x, const PictureRow& y) {
-      const plan::PlanStep &first = assembly_.steps[x.steps[0]], &second = assembly_.steps[y.steps[0]];
-      return x.path == y.path && x.again == y.again && first.op->name() == second.op->name() &&
-             first.op->attributes() == second.op->attributes() &&
-             first.offer.implementation == second.offer.implementation && first.output_types == second.output_types;
-    });
+    std::vector<const PictureRow*> rows;
+    for (const PictureRow& row : b.rows) {
+      if (!row.again) rows.push_back(&row);
+    }
+    std::size_t next = 0;
+    for (const PictureRow& row : a.rows) {
+      if (row.again) continue;
+      if (next == rows.size() || !same(row, *rows[next])) return false;
+      ++next;
+    }
+    return next == rows.size();
   }
 
   int backward_of(int forward) const {
@@ -149,9 +162,19 @@ class PictureMaker {
 
   PictureBox& box(int index) { return picture_.boxes[static_cast<std::size_t>(index)]; }
 
-  static void merge(PictureBox& into, const PictureBox& from) {
+  void merge(PictureBox& into, const PictureBox& from) const {
     into.modules.insert(into.modules.end(), from.modules.begin(), from.modules.end());
-    for (std::size_t r = 0; r < into.rows.size(); ++r) into.rows[r].steps.push_back(from.rows[r].steps[0]);
+    auto place = into.rows.begin();
+    for (const PictureRow& row : from.rows) {
+      const auto found =
+          std::find_if(row.again ? into.rows.begin() : place, into.rows.end(), [&](const PictureRow& r) { return same(r, row); });
+      if (found == into.rows.end()) {
+        place = into.rows.insert(place, row) + 1;
+        continue;
+      }
+      found->steps.push_back(row.steps[0]);
+      if (!row.again) place = found + 1;
+    }
   }
 
   void fold() {
@@ -164,9 +187,9 @@ class PictureMaker {
         continue;
       }
       const int back = first < 0 ? -1 : backward_of(first), next_back = backward_of(next);
-      const bool same = first >= 0 && equal(box(first), box(next)) && (back < 0) == (next_back < 0) &&
+      const bool repeats = first >= 0 && equal(box(first), box(next)) && (back < 0) == (next_back < 0) &&
                         (back < 0 || equal(box(back), box(next_back)));
-      if (!same) {
+      if (!repeats) {
         first = next;
         continue;
       }

@@ -13,6 +13,8 @@
 namespace lockstep::tools {
 namespace {
 
+// A wide one first: where a browser has another one, texts stay within their cells.
+constexpr const char* kFont = "DejaVu Sans,Verdana,Helvetica,Arial,sans-serif";
 constexpr const char* kKeptColour = "#8250df";
 constexpr const char* kAgainColour = "#fff3c4";
 constexpr std::size_t kWidest = 64;  // letters of an operation; `--plan` has the whole
@@ -66,11 +68,11 @@ class DotWriter {
   std::string run(const PictureTexts& texts) const {
     std::string text = fmt::format(
         "digraph \"plan\" {{\n"
-        "graph [fontname=\"Helvetica\", fontsize=11, labelloc=t, labeljust=l, nodesep=0.5, ranksep=0.45, newrank=true, "
-        "bgcolor=\"white\", label=<{}>]\n"
-        "node [shape=plain, fontname=\"Helvetica\", fontsize=10]\n"
-        "edge [fontname=\"Helvetica\", fontsize=9, color=\"#24292f\"]\n",
-        head(texts));
+        "graph [fontname=\"{0}\", fontsize=11, labelloc=t, labeljust=l, nodesep=0.5, ranksep=0.45, newrank=true, "
+        "bgcolor=\"white\", label=<{1}>]\n"
+        "node [shape=plain, fontname=\"{0}\", fontsize=10]\n"
+        "edge [fontname=\"{0}\", fontsize=9, color=\"#24292f\"]\n",
+        kFont, head(texts));
     for (std::size_t b = 0; b < picture_.boxes.size(); ++b) text += node(b);
     text += fields() + pairs();
     for (const PictureEdge& e : picture_.edges) text += edge(e);
@@ -82,8 +84,9 @@ class DotWriter {
   const plan::PlanStep& step_of(const PictureRow& row) const { return assembly_.steps[row.steps[0]]; }
 
   // What the box is called in its head: a module, or the first and the last of its steps.
-  static std::string module_of(const PictureBox& b) {
+  std::string module_of(const PictureBox& b) const {
     if (!b.modules[0].empty()) return b.modules[0];
+    if (b.partner >= 0 && b.rows.size() > 1) return module_of(box(b.partner));
     const auto shown = [](const PictureRow& row) { return row.path.empty() ? "(model)" : row.path; };
     const auto named = [](const PictureRow& row) { return !row.path.empty(); };
     const auto first = std::ranges::find_if(b.rows, named);
@@ -125,12 +128,14 @@ class DotWriter {
         escaped(texts.title), legend, arrows);
   }
 
-  std::string row(const PictureRow& r) const {
+  std::string row(const PictureRow& r, std::size_t modules) const {
     const plan::PlanStep& step = step_of(r);
-    std::string numbers, operation = step.op->name().data();
+    std::string numbers, operation(step.op->name());
     for (const std::size_t s : r.steps) numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", s + 1);
     const std::string remark = step.reason.empty() ? step.op->attributes() : "because " + step.reason;
     if (!remark.empty()) operation += ": " + remark;
+    operation = shortened(operation);
+    if (r.steps.size() < modules) operation += fmt::format(" (in {} of {})", r.steps.size(), modules);
     std::string results;
     for (const Type& type : step.output_types) {
       if (results.empty() || type.shape.elements() > 1) results += (results.empty() ? "" : " ") + type.str();
@@ -143,7 +148,7 @@ class DotWriter {
     return fmt::format("<TR><TD BGCOLOR=\"{}\"><FONT COLOR=\"white\">{}</FONT></TD>",
                        look_of(work_kind(step.op->name())).colour, numbers) +
            cell("LEFT", r.path.empty() ? "(model)" : r.path) +
-           cell("LEFT", (r.again ? "again " : "") + shortened(operation)) + cell("LEFT", step.offer.implementation) +
+           cell("LEFT", (r.again ? "again " : "") + operation) + cell("LEFT", step.offer.implementation) +
            cell("LEFT", results) + cell("RIGHT", work_text(step.flops)) +
            cell("RIGHT", size_text(plan::bytes_of(assembly_, step))) + "</TR>";
   }
@@ -154,14 +159,14 @@ class DotWriter {
     std::size_t bytes = 0;
     std::string rows;
     for (const PictureRow& r : b.rows) {
-      rows += row(r);
+      rows += row(r, b.modules.size());
       flops += step_of(r).flops;
       bytes += plan::bytes_of(assembly_, step_of(r));
     }
     std::string title = fmt::format("<B>{}{}</B>", b.backward ? "backward of " : "", escaped(module_of(b)));
     if (b.modules.size() > 1)
       title += escaped(fmt::format(", {} times: {}; in each", b.modules.size(), fmt::join(b.modules, ", ")));
-    if (b.rows.size() > 1) title += fmt::format(" {}, {}", work_text(flops), size_text(bytes));
+    title += fmt::format("{} {}, {}", b.modules.size() > 1 ? "" : ":", work_text(flops), size_text(bytes));
     const bool bare = b.rows.size() == 1 && b.modules.size() == 1;  // its row says all
     const std::string heading =
         bare ? ""
@@ -185,12 +190,14 @@ class DotWriter {
   }
 
   // The boxes of a module stand beside each other: the first of backward, if it has several, and forward on the left.
+  // Single steps outside of all modules stand where their values lead them.
   std::string pairs() const {
     std::string text;
     std::vector<int> done;
     for (std::size_t b = 0; b < picture_.boxes.size(); ++b) {
       const int partner = picture_.boxes[b].partner;
-      if (!picture_.boxes[b].backward || partner < 0 || std::ranges::find(done, partner) != done.end()) continue;
+      const bool alone = picture_.boxes[b].rows.size() == 1 && picture_.boxes[b].rows[0].path.empty();
+      if (!picture_.boxes[b].backward || partner < 0 || alone || std::ranges::find(done, partner) != done.end()) continue;
       done.push_back(partner);
       const std::string& left = names_[static_cast<std::size_t>(partner)];
       text += fmt::format("{{rank=same; \"{0}\"; \"{1}\"; \"{0}\" -> \"{1}\" [style=invis]}}\n", left, names_[b]);
