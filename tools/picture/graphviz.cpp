@@ -84,7 +84,9 @@ std::string svg_of(const std::string& dot_text, const PictureTexts& texts) {
   constexpr std::string_view kRoot = "<svg ";
   const std::size_t root = svg.find(kRoot), end = root == svg.npos ? svg.npos : svg.find('>', root);
   check(end != svg.npos, kSite, "dot wrote no SVG, expected an element svg: is it Graphviz's program?");
-  svg.insert(end + 1, fmt::format("\n<title id=\"title\">{}</title>\n<desc id=\"description\">{}</desc>",
+  // Without hinting, texts are as wide as dot has measured them.
+  svg.insert(end + 1, fmt::format("\n<title id=\"title\">{}</title>\n<desc id=\"description\">{}</desc>\n"
+                                  "<style>text {{ text-rendering: geometricPrecision; }}</style>",
                                   escaped(texts.title), escaped(texts.description)));
   svg.insert(root + kRoot.size(),
              "role=\"graphics-document\" aria-labelledby=\"title\" aria-describedby=\"description\" ");
