@@ -61,9 +61,10 @@ class PictureMaker {
     for (std::size_t s = 0; s < paths_.size(); ++s) {
       const int box = paths_[s].backward ? box_of_backward(s) : box_of_forward(s);
       const std::string unit = unit_of(paths_[s].path), &path = paths_[s].path;
-      const bool below = detail_ == PictureDetail::Blocks && !unit.empty() && path.size() > unit.size() && is_block(unit);
-      picture_.boxes[static_cast<std::size_t>(box)].rows.push_back(
-          {below ? path.substr(unit.size() + 1) : path, paths_[s].again, {s}});
+      const bool in_block = detail_ == PictureDetail::Blocks && !unit.empty() && is_block(unit);
+      std::string name = path;
+      if (in_block) name = path.size() > unit.size() ? path.substr(unit.size() + 1) : "(module)";
+      picture_.boxes[static_cast<std::size_t>(box)].rows.push_back({std::move(name), paths_[s].again, {s}});
       current_ = box;
     }
     if (detail_ == PictureDetail::Blocks) fold();
