@@ -18,6 +18,7 @@
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
 #include "tools/picture/graphviz.h"
+#include "tools/usage.h"
 
 namespace lockstep::tools {
 namespace {
@@ -176,7 +177,7 @@ void check_options(const InspectOptions& o) {
 }
 
 void inspect(const InspectOptions& o) {
-  check_options(o);
+  check_usage([&] { check_options(o); });
   const models::ModelEntry& entry = models::find_model(o.model);
   const Shape image = o.shape.empty() ? entry.image : Shape(o.shape);
   const auto model = models::build_model(o.model, o.classes, image);

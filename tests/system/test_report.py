@@ -149,7 +149,9 @@ class Page(ReportTest):
         for outside in re.findall(r'(?:src|href)="([^"#]+)"', page.split("<script>")[0]):
             self.assertTrue(outside.startswith("data:"), outside)
         self.shows()
-        self.fail_with(program("lockstep", "report", self.output, self.output), "2 runs without --output, expected --output FILE.html", status=1)
+        self.fail_with(program("lockstep", "report", self.output, self.output), "2 runs without --output, expected --output FILE.html", status=2)
+        self.fail_with(program("lockstep", "report", self.output, "--json", "--output", "r.json"), "--json with --output", status=2)
+        self.fail_with(program("lockstep", "reprot"), "there is no command 'reprot'; is it 'report'?", status=2)
         self.fail_with(program("lockstep", "report", self.scratch), "expected the folder of a run", status=1)
 
     def shows(self):
