@@ -121,7 +121,8 @@ void check_memory(const nn::Summary& summary) {
   if (largest == summary.rows.end()) return;
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   check(bytes(*largest) <= memory, "inspect",
-        "a batch of {} samples: the output {} of {} alone takes {:.0f} MiB, and this machine has {:.0f}; --plan takes the "
+        "a batch of {} samples: the output {} of {} alone takes {:.0f} MiB, and this machine has {:.0f}; --plan takes "
+        "the "
         "plan's memory, so it needs a smaller --batch (--summary needs no memory)",
         summary.batch, largest->output.shape.str(), largest->path, bytes(*largest) / 1048576, memory / 1048576);
 }
@@ -189,10 +190,9 @@ void inspect(const InspectOptions& o) {
   };
   const bool needs_plan = o.plan || !o.svg.empty();
   if (needs_plan) check_memory(summary());
-  const auto plan = needs_plan
-                        ? std::make_unique<ModelPlan>(*model, images, mode,
-                                                      plan::CompileOptions{.bf16 = o.precision == "bf16"})
-                        : nullptr;
+  const auto plan = needs_plan ? std::make_unique<ModelPlan>(*model, images, mode,
+                                                             plan::CompileOptions{.bf16 = o.precision == "bf16"})
+                               : nullptr;
   if (o.json) {
     nlohmann::ordered_json document = model_json(*model, summary(), images.dtype);
     if (o.plan) document["plan"] = plan_json(plan->plan());
@@ -238,7 +238,8 @@ void add_inspect_command(CLI::App& app) {
       ->check(CLI::IsMember({"auto", "steps", "blocks"}))
       ->capture_default_str();
   command->add_flag("--parameters", o->parameters, "Names, types and shapes of parameters and buffers");
-  command->add_flag("--json", o->json, "One JSON object with modules and parameters, and with --plan its steps, instead of text");
+  command->add_flag("--json", o->json,
+                    "One JSON object with modules and parameters, and with --plan its steps, instead of text");
   command->callback([o] { inspect(*o); });
 }
 

@@ -107,9 +107,8 @@ void pack(PackArguments& arguments) {
       [&] { check(!arguments.output.empty(), "pack", "--output is missing, expected a folder for the records"); });
   arguments.dataset.dir = arguments.dir;
   if (arguments.dataset.name == kFolderName) {
-    check_usage([&] {
-      check(!arguments.dir.empty(), "pack", "--data-dir is missing, expected the folder of the images");
-    });
+    check_usage(
+        [&] { check(!arguments.dir.empty(), "pack", "--data-dir is missing, expected the folder of the images"); });
   } else if (!are_clicks(arguments)) {
     data::check_dataset(datasets::catalogue(), arguments.dataset);
   }

@@ -197,7 +197,8 @@ int simulate(const Options& options) {
     std::FILE* csv =
         rank == 0 && !options.csv.empty() ? std::fopen(options.csv.c_str(), begin > 0 ? "a" : "w") : nullptr;
     if (csv != nullptr && begin == 0)
-      std::fputs("step,solver_cells,surrogate_cells,estimate,error,saved_s,training_s,solver_s,training_added_s\n", csv);
+      std::fputs("step,solver_cells,surrogate_cells,estimate,error,saved_s,training_s,solver_s,training_added_s\n",
+                 csv);
     for (int step = begin; step < options.steps; ++step) {
       Account account;
       burn_all(field, surrogate, options, step, account);
@@ -213,8 +214,10 @@ int simulate(const Options& options) {
     if (csv != nullptr) std::fclose(csv);
   }
   if (rank == 0 && options.budget < 1e9 && begin < options.steps) {
-    std::printf("training made a step longer by %.4f s on the mean, by %.4f at most; %d of %d steps by more than the budget of %g\n",
-                training / (options.steps - begin), longest, late, options.steps - begin, options.budget);
+    std::printf(
+        "training made a step longer by %.4f s on the mean, by %.4f at most; %d of %d steps by more than the budget of "
+        "%g\n",
+        training / (options.steps - begin), longest, late, options.steps - begin, options.budget);
   }
   double sums[2] = {0, 0};
   for (std::size_t i = 0; i < field.size(); ++i) sums[0] += field.own(field.t)[i], sums[1] += field.own(field.y)[i];

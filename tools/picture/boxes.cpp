@@ -167,8 +167,8 @@ class PictureMaker {
     into.modules.insert(into.modules.end(), from.modules.begin(), from.modules.end());
     auto place = into.rows.begin();
     for (const PictureRow& row : from.rows) {
-      const auto found =
-          std::find_if(row.again ? into.rows.begin() : place, into.rows.end(), [&](const PictureRow& r) { return same(r, row); });
+      const auto found = std::find_if(row.again ? into.rows.begin() : place, into.rows.end(),
+                                      [&](const PictureRow& r) { return same(r, row); });
       if (found == into.rows.end()) {
         place = into.rows.insert(place, row) + 1;
         continue;
@@ -189,7 +189,7 @@ class PictureMaker {
       }
       const int back = first < 0 ? -1 : backward_of(first), next_back = backward_of(next);
       const bool repeats = first >= 0 && equal(box(first), box(next)) && (back < 0) == (next_back < 0) &&
-                        (back < 0 || equal(box(back), box(next_back)));
+                           (back < 0 || equal(box(back), box(next_back)));
       if (!repeats) {
         first = next;
         continue;
@@ -255,8 +255,8 @@ class PictureMaker {
 
   const plan::Assembly& assembly_;
   PictureDetail detail_;
-  std::vector<StepPath> paths_;               // by step
-  std::map<std::string, int> sizes_;          // steps of forward in a module and its parts
+  std::vector<StepPath> paths_;                    // by step
+  std::map<std::string, int> sizes_;               // steps of forward in a module and its parts
   std::map<std::string, std::vector<int>> units_;  // boxes of forward by module
   int loose_ = -1, current_ = -1;
   Picture picture_;

@@ -1,10 +1,9 @@
 #include "tools/picture/dot_text.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <span>
+#include <string_view>
 
 #include "lockstep/core/printable.h"
 #include "lockstep/plan/describe.h"
@@ -17,6 +16,7 @@ namespace {
 constexpr const char* kFont = "DejaVu Sans,Verdana,Helvetica,Arial,sans-serif";
 constexpr const char* kKeptColour = "#8250df";
 constexpr const char* kAgainColour = "#fff3c4";
+constexpr std::string_view kLeft = "LEFT";
 constexpr std::size_t kWidest = 64;  // letters of an operation; `--plan` has the whole
 
 std::string escaped(std::string_view text) {  // for HTML-like labels and for quoted names
@@ -47,6 +47,26 @@ std::string escaped(std::string_view text) {  // for HTML-like labels and for qu
 
 std::string shortened(const std::string& text) {
   return text.size() <= kWidest ? text : text.substr(0, kWidest - 3) + "...";
+}
+
+// Room for a browser whose letters are wider than those that dot has measured.
+std::string slack(const std::string& text) {
+  std::string spaces;
+  for (std::size_t k = 0; k <= text.size() / 12; ++k) spaces += "&#160;";
+  return spaces;
+}
+
+// "8, 9"; of four or more with equal distances "8 to 118 by 10".
+std::string numbers_of(const std::vector<std::size_t>& steps) {
+  const auto number = [&](std::size_t k) { return static_cast<long>(steps[k]) + 1; };
+  const long distance = steps.size() > 1 ? number(1) - number(0) : 0;
+  bool equal = steps.size() >= 4;
+  std::string list;
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    list += fmt::format("{}{}", k == 0 ? "" : ", ", number(k));
+    equal = equal && (k == 0 || number(k) - number(k - 1) == distance);
+  }
+  return equal ? fmt::format("{} to {} by {}", number(0), number(steps.size() - 1), distance) : list;
 }
 
 std::string size_text(std::size_t bytes) {
@@ -111,18 +131,18 @@ class DotWriter {
       if (used)
         legend += fmt::format("<TD BGCOLOR=\"{}\"><FONT COLOR=\"white\">{}</FONT></TD>", look.colour, look.description);
     }
-    const bool again = std::ranges::any_of(picture_.boxes, [](const PictureBox& b) {
-      return std::ranges::any_of(b.rows, &PictureRow::again);
-    });
+    const bool again = std::ranges::any_of(
+        picture_.boxes, [](const PictureBox& b) { return std::ranges::any_of(b.rows, &PictureRow::again); });
     if (again) legend += fmt::format("<TD BGCOLOR=\"{}\">computed again in backward</TD>", kAgainColour);
     const bool backward = std::ranges::any_of(picture_.boxes, &PictureBox::backward);
     const std::string arrows =
-        backward ? fmt::format(
-                       "<TD>arrows: values; <FONT COLOR=\"{}\">dashed: kept from forward for backward</FONT></TD>",
-                       kKeptColour)
-                 : "<TD>arrows: values</TD>";
+        backward
+            ? fmt::format("<TD>arrows: values; <FONT COLOR=\"{}\">dashed: kept from forward for backward</FONT></TD>",
+                          kKeptColour)
+            : "<TD>arrows: values</TD>";
     return fmt::format(
-        "<TABLE BORDER=\"0\" CELLSPACING=\"4\"><TR><TD ALIGN=\"LEFT\"><FONT POINT-SIZE=\"14\"><B>{}</B></FONT></TD></TR>"
+        "<TABLE BORDER=\"0\" CELLSPACING=\"4\"><TR><TD ALIGN=\"LEFT\"><FONT "
+        "POINT-SIZE=\"14\"><B>{}</B></FONT></TD></TR>"
         "<TR><TD ALIGN=\"LEFT\"><TABLE BORDER=\"0\" CELLPADDING=\"3\" CELLSPACING=\"3\"><TR>{}{}</TR></TABLE></TD></TR>"
         "</TABLE>",
         escaped(texts.title), legend, arrows);
@@ -130,8 +150,7 @@ class DotWriter {
 
   std::string row(const PictureRow& r, std::size_t modules) const {
     const plan::PlanStep& step = step_of(r);
-    std::string numbers, operation(step.op->name());
-    for (const std::size_t s : r.steps) numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", s + 1);
+    std::string numbers = numbers_of(r.steps), operation(step.op->name());
     const std::string remark = step.reason.empty() ? step.op->attributes() : "because " + step.reason;
     if (!remark.empty()) operation += ": " + remark;
     operation = shortened(operation);
@@ -142,14 +161,16 @@ class DotWriter {
       if (&type == &step.output_types.front() && step.output_types.size() > 2) break;  // then statistics
     }
     const std::string colour = r.again ? fmt::format(" BGCOLOR=\"{}\"", kAgainColour) : "";
-    const auto cell = [&](const char* align, const std::string& text) {
-      return fmt::format("<TD ALIGN=\"{}\"{}>{}</TD>", align, colour, escaped(text));
+    const auto cell = [&](std::string_view align, const std::string& text) {
+      const bool left = align == kLeft;
+      return fmt::format("<TD ALIGN=\"{}\"{}>{}{}{}</TD>", align, colour, left ? "" : slack(text), escaped(text),
+                         left ? slack(text) : "");
     };
     return fmt::format("<TR><TD BGCOLOR=\"{}\"><FONT COLOR=\"white\">{}</FONT></TD>",
-                       look_of(work_kind(step.op->name())).colour, numbers) +
-           cell("LEFT", r.path.empty() ? "(model)" : r.path) +
-           cell("LEFT", (r.again ? "again " : "") + operation) + cell("LEFT", step.offer.implementation) +
-           cell("LEFT", results) + cell("RIGHT", work_text(step.flops)) +
+                       look_of(work_kind(step.op->name())).colour,
+                       numbers + (r.steps.size() > 1 ? slack(numbers) : "")) +
+           cell(kLeft, r.path.empty() ? "(model)" : r.path) + cell(kLeft, (r.again ? "again " : "") + operation) +
+           cell(kLeft, step.offer.implementation) + cell(kLeft, results) + cell("RIGHT", work_text(step.flops)) +
            cell("RIGHT", size_text(plan::bytes_of(assembly_, step))) + "</TR>";
   }
 
@@ -165,13 +186,13 @@ class DotWriter {
     }
     std::string title = fmt::format("<B>{}{}</B>", b.backward ? "backward of " : "", escaped(module_of(b)));
     if (b.modules.size() > 1)
-      title += escaped(fmt::format(", {} times: {}; in each", b.modules.size(), fmt::join(b.modules, ", ")));
+      title += escaped(fmt::format(", {} times, {} {}; in each", b.modules.size(), b.modules.size() > 2 ? "to" : "and",
+                                   b.modules.back()));
     title += fmt::format("{} {}, {}", b.modules.size() > 1 ? "" : ":", work_text(flops), size_text(bytes));
     const bool bare = b.rows.size() == 1 && b.modules.size() == 1;  // its row says all
-    const std::string heading =
-        bare ? ""
-             : fmt::format("<TR><TD COLSPAN=\"7\" ALIGN=\"LEFT\" BGCOLOR=\"{}\">{}</TD></TR>",
-                           b.backward ? "#f1f3f5" : "#ddf4ff", title);
+    const std::string heading = bare ? ""
+                                     : fmt::format("<TR><TD COLSPAN=\"7\" ALIGN=\"LEFT\" BGCOLOR=\"{}\">{}</TD></TR>",
+                                                   b.backward ? "#f1f3f5" : "#ddf4ff", title);
     return fmt::format(
         "\"{}\" [label=<<TABLE BORDER=\"1\" COLOR=\"{}\" CELLBORDER=\"0\" CELLSPACING=\"0\" CELLPADDING=\"3\">{}{}"
         "</TABLE>>]\n",
@@ -197,7 +218,8 @@ class DotWriter {
     for (std::size_t b = 0; b < picture_.boxes.size(); ++b) {
       const int partner = picture_.boxes[b].partner;
       const bool alone = picture_.boxes[b].rows.size() == 1 && picture_.boxes[b].rows[0].path.empty();
-      if (!picture_.boxes[b].backward || partner < 0 || alone || std::ranges::find(done, partner) != done.end()) continue;
+      if (!picture_.boxes[b].backward || partner < 0 || alone || std::ranges::find(done, partner) != done.end())
+        continue;
       done.push_back(partner);
       const std::string& left = names_[static_cast<std::size_t>(partner)];
       text += fmt::format("{{rank=same; \"{0}\"; \"{1}\"; \"{0}\" -> \"{1}\" [style=invis]}}\n", left, names_[b]);
@@ -221,9 +243,10 @@ class DotWriter {
     if (from_backward && to_backward)  // upwards
       return fmt::format("\"{}\" -> \"{}\" [label=\"{}\", dir=back]\n", to, from, label);
     if (to_backward) {
-      return fmt::format("\"{0}\" -> \"{1}\" [label=\"{2}\", style=dashed, color=\"{3}\", fontcolor=\"{3}\", "
-                         "constraint=false]\n",
-                         from, to, label, kKeptColour);
+      return fmt::format(
+          "\"{0}\" -> \"{1}\" [label=\"{2}\", style=dashed, color=\"{3}\", fontcolor=\"{3}\", "
+          "constraint=false]\n",
+          from, to, label, kKeptColour);
     }
     return fmt::format("\"{}\" -> \"{}\" [label=\"{}\"]\n", from, to, label);
   }
@@ -253,12 +276,12 @@ PictureTexts picture_texts(const plan::Assembly& assembly, const Picture& pictur
     }
   }
   PictureTexts texts;
-  texts.title = fmt::format("Plan of {}: {} steps, {}", name, assembly.steps.size(), work_text(plan::flops_of(assembly)));
+  texts.title =
+      fmt::format("Plan of {}: {} steps, {}", name, assembly.steps.size(), work_text(plan::flops_of(assembly)));
   texts.description = fmt::format("{} steps of forward, from top to bottom.", forward);
   if (backward > 0) {
-    const std::string more =
-        fmt::format("; {} values, {}, kept for backward, {} values computed again", kept.size(),
-                    size_text(bytes_of(assembly, kept)), again);
+    const std::string more = fmt::format("; {} values, {}, kept for backward, {} values computed again", kept.size(),
+                                         size_text(bytes_of(assembly, kept)), again);
     texts.title += more;
     texts.description += fmt::format(
         " {} steps of backward, beside the module that they belong to, from bottom to top{}.", backward, more);

@@ -43,8 +43,8 @@ std::vector<RunReport> read_runs(const ReportOptions& o) {
 }
 
 void check_options(const ReportOptions& o) {
-  check(o.trace.empty() || o.runs.size() == 1, "report",
-        "--trace with {} runs, expected one: the trace is of one run", o.runs.size());
+  check(o.trace.empty() || o.runs.size() == 1, "report", "--trace with {} runs, expected one: the trace is of one run",
+        o.runs.size());
   check(!o.json || o.output.empty(), "report",
         "--json with --output, expected one of them: JSON is written to standard output");
   check(o.json || o.runs.size() == 1 || !o.output.empty(), "report",
