@@ -13,6 +13,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/io/file_descriptor.h"
+#include "tools/picture/texts.h"
 
 namespace lockstep::tools {
 namespace {
@@ -68,12 +69,6 @@ void run_dot(const io::FileDescriptor& in, const io::FileDescriptor& out) {
   check(WEXITSTATUS(status) == 0, kSite, "dot ended with status {}; it says why above", WEXITSTATUS(status));
 }
 
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) result += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return result;
-}
-
 }  // namespace
 
 std::string svg_of(const std::string& dot_text, const PictureTexts& texts) {
@@ -84,9 +79,7 @@ std::string svg_of(const std::string& dot_text, const PictureTexts& texts) {
   constexpr std::string_view kRoot = "<svg ";
   const std::size_t root = svg.find(kRoot), end = root == svg.npos ? svg.npos : svg.find('>', root);
   check(end != svg.npos, kSite, "dot wrote no SVG, expected an element svg: is it Graphviz's program?");
-  // Without hinting, texts are as wide as dot has measured them.
-  svg.insert(end + 1, fmt::format("\n<title id=\"title\">{}</title>\n<desc id=\"description\">{}</desc>\n"
-                                  "<style>text {{ text-rendering: geometricPrecision; }}</style>",
+  svg.insert(end + 1, fmt::format("\n<title id=\"title\">{}</title>\n<desc id=\"description\">{}</desc>",
                                   escaped(texts.title), escaped(texts.description)));
   svg.insert(root + kRoot.size(),
              "role=\"graphics-document\" aria-labelledby=\"title\" aria-describedby=\"description\" ");
