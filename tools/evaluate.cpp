@@ -13,6 +13,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/train/report/json_text.h"
 #include "tools/commands.h"
+#include "tools/usage.h"
 #include "tools/use_weights.h"
 
 namespace lockstep::tools {
@@ -51,7 +52,9 @@ void take(std::vector<std::string>& words, const std::string& option, std::strin
   for (std::size_t at = 0; at < words.size(); ++at) {
     const bool joint = words[at].starts_with(option + "=");
     if (words[at] != option && !joint) continue;
-    check(joint || at + 1 < words.size(), "command line", "{} is the last word, expected a value behind it", option);
+    check_usage([&] {
+      check(joint || at + 1 < words.size(), "command line", "{} is the last word, expected a value behind it", option);
+    });
     value = joint ? words[at].substr(option.size() + 1) : words[at + 1];
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(at),
                 words.begin() + static_cast<std::ptrdiff_t>(at + (joint ? 1 : 2)));
@@ -93,8 +96,10 @@ void use(Arguments& a, bool predicts) {
   take(request.user, "--program", a.program);
   if (predicts) {
     take(request.user, "--output", a.output);
-    check(!a.output.empty(), "command line",
-          "--output is missing, expected the file for the predictions: .h5, .npz, .npy or .csv");
+    check_usage([&] {
+      check(!a.output.empty(), "command line",
+            "--output is missing, expected the file for the predictions: .h5, .npz, .npy or .csv");
+    });
   }
   const bool best = take(request.user, "--best") || a.best;
   const checkpoint::WeightsSource source =

@@ -2,17 +2,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "lockstep/core/printable.h"
+#include "lockstep/io/atomic_file.h"
 #include "lockstep/nn/summary.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/options/option_checks.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
+#include "tools/picture/graphviz.h"
+#include "tools/usage.h"
 
 namespace lockstep::tools {
 namespace {
@@ -22,6 +28,7 @@ struct InspectOptions {
   std::int64_t batch = 1, classes = 0;
   std::string precision = "f32", mode = "train";
   std::vector<std::int64_t> shape;
+  std::string svg, detail = "auto";
   bool summary = false, plan = false, parameters = false, json = false;
 };
 
@@ -47,7 +54,7 @@ void print_parameters(const models::Classifier& model, DType precision) {
   }
 }
 
-void print_json(const models::Classifier& model, const nn::Summary& summary, DType precision) {
+nlohmann::ordered_json model_json(const models::Classifier& model, const nn::Summary& summary, DType precision) {
   nlohmann::ordered_json document = {{"batch", summary.batch},
                                      {"parameters", summary.parameters},
                                      {"trainable", summary.trainable},
@@ -73,7 +80,35 @@ void print_json(const models::Classifier& model, const nn::Summary& summary, DTy
                                    {"shape", p.shape.dims()},
                                    {"role", role_name(p)}});
   }
-  fmt::print("{}\n", document.dump(1));
+  return document;
+}
+
+nlohmann::ordered_json plan_json(const plan::Plan& plan) {
+  const plan::Assembly& assembly = plan.assembly();
+  const auto forms = [&](const std::vector<int>& buffers) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const int b : buffers) {
+      const plan::PlanBuffer& p = assembly.buffers[static_cast<std::size_t>(b)];
+      list.push_back({{"type", name_of(p.type.dtype)}, {"shape", p.type.shape.dims()}, {"layout", p.layout.str()}});
+    }
+    return list;
+  };
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const plan::PlanStep& step : plan.steps()) {
+    steps.push_back({{"path", step.path},
+                     {"op", step.op->name()},
+                     {"attributes", step.op->attributes()},
+                     {"reason", step.reason},
+                     {"kernel", step.offer.implementation},
+                     {"flops", step.flops},
+                     {"bytes", plan.bytes(step)},
+                     {"inputs", forms(step.inputs)},
+                     {"outputs", forms(step.outputs)}});
+  }
+  return {{"arena_bytes", plan.arena_bytes()},
+          {"constant_bytes", plan.constant_bytes()},
+          {"flops", plan.flops()},
+          {"steps", std::move(steps)}};
 }
 
 // A plan's memory holds each value for a while, so the largest one tells what cannot be compiled, before oneDNN, which
@@ -92,38 +127,82 @@ void check_memory(const nn::Summary& summary) {
         summary.batch, largest->output.shape.str(), largest->path, bytes(*largest) / 1048576, memory / 1048576);
 }
 
-void print_plan(const models::Classifier& model, const Type& images, Mode mode, const plan::CompileOptions& compile) {
-  plan::CompiledModel compiled(model.named_parameters(), models::classify(model), {.dtype = images.dtype}, compile);
-  const plan::Plan& plan = compiled.plan(mode, {{"image", images}, {"label", {Shape{images.shape[0]}, DType::I32}}});
-  std::int64_t elements = 0;
-  for (const NamedParameter& p : model.named_parameters()) elements += p.parameter->shape.elements();
-  const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / 1048576; };
-  fmt::print("{}parameters {:.1f} MiB; with padding, gradients and derived copies {:.1f} MiB\n", plan.describe(),
-             mib(static_cast<std::size_t>(elements) * size_of(images.dtype)), mib(compiled.parameters().bytes()));
+// What --plan and --svg show: the model compiled for one kind of batch.
+class ModelPlan {
+ public:
+  ModelPlan(const models::Classifier& model, const Type& images, Mode mode, const plan::CompileOptions& compile)
+      : compiled_(model.named_parameters(), models::classify(model), {.dtype = images.dtype}, compile),
+        plan_(compiled_.plan(mode, {{"image", images}, {"label", {Shape{images.shape[0]}, DType::I32}}})) {
+    for (const NamedParameter& p : model.named_parameters())
+      parameter_bytes_ += static_cast<std::size_t>(p.parameter->shape.elements()) * size_of(images.dtype);
+  }
+
+  const plan::Plan& plan() const { return plan_; }
+
+  std::string text() const {
+    const auto mib = [](std::size_t bytes) { return static_cast<double>(bytes) / 1048576; };
+    return fmt::format("{}parameters {:.1f} MiB; with padding, gradients and derived copies {:.1f} MiB\n",
+                       plan_.describe(), mib(parameter_bytes_), mib(compiled_.parameters().bytes()));
+  }
+
+ private:
+  plan::CompiledModel compiled_;
+  const plan::Plan& plan_;
+  std::size_t parameter_bytes_ = 0;
+};
+
+// Draws each step of a plan of few steps by itself.
+PictureDetail detail_of(const InspectOptions& o, const plan::Plan& plan) {
+  constexpr std::size_t kFewSteps = 40;
+  if (o.detail == "auto") return plan.steps().size() <= kFewSteps ? PictureDetail::Steps : PictureDetail::Blocks;
+  return o.detail == "steps" ? PictureDetail::Steps : PictureDetail::Blocks;
+}
+
+void write_picture(const InspectOptions& o, const plan::Plan& plan) {
+  const Picture picture = make_picture(plan.assembly(), detail_of(o, plan));
+  const std::string name = fmt::format("{}, {}, batch {}, {}", o.model, o.mode, o.batch, o.precision);
+  const PictureTexts texts = picture_texts(plan.assembly(), picture, name);
+  const std::filesystem::path file = o.svg;
+  std::string text = dot_text(plan.assembly(), picture, texts);
+  if (file.extension() != ".gv") text = svg_of(text, texts);
+  io::replace_file(file, std::as_bytes(std::span(text)));
+  fmt::print("{}\n", printable(o.svg));
+}
+
+void check_options(const InspectOptions& o) {
+  check(o.batch > 0, "inspect", "a batch of {} samples, expected at least 1", o.batch);
+  check(!o.json || !(o.summary || o.parameters || !o.svg.empty()), "inspect",
+        "--json has the modules and the parameters, and with --plan the plan: expected it without --summary, "
+        "--parameters and --svg");
+  check(o.detail == "auto" || !o.svg.empty(), "inspect", "--detail is of the picture, expected --svg FILE with it");
 }
 
 void inspect(const InspectOptions& o) {
+  check_usage([&] { check_options(o); });
   const models::ModelEntry& entry = models::find_model(o.model);
-  check(o.batch > 0, "inspect", "a batch of {} samples, expected at least 1", o.batch);
   const Shape image = o.shape.empty() ? entry.image : Shape(o.shape);
   const auto model = models::build_model(o.model, o.classes, image);
   const Type images{image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32};
   const Mode mode = o.mode == "eval" ? Mode::Eval : Mode::Train;
-  check(
-      !o.json || !(o.summary || o.plan || o.parameters), "inspect",
-      "--json has the modules and the parameters, and no plan: expected it without --summary, --plan and --parameters");
-  if (o.parameters) print_parameters(*model, images.dtype);
   const auto summary = [&] {
     return nn::summarize(
         *model, [&](Value x) { return (*model)(x); }, images, mode);
   };
+  const bool needs_plan = o.plan || !o.svg.empty();
+  if (needs_plan) check_memory(summary());
+  const auto plan = needs_plan ? std::make_unique<ModelPlan>(*model, images, mode,
+                                                             plan::CompileOptions{.bf16 = o.precision == "bf16"})
+                               : nullptr;
   if (o.json) {
-    print_json(*model, summary(), images.dtype);
+    nlohmann::ordered_json document = model_json(*model, summary(), images.dtype);
+    if (o.plan) document["plan"] = plan_json(plan->plan());
+    fmt::print("{}\n", document.dump(1));
     return;
   }
-  if (o.summary || !(o.parameters || o.plan)) fmt::print("{}", summary().str());
-  if (o.plan) check_memory(summary());
-  if (o.plan) print_plan(*model, images, mode, {.bf16 = o.precision == "bf16"});
+  if (o.parameters) print_parameters(*model, images.dtype);
+  if (o.summary || !(o.parameters || needs_plan)) fmt::print("{}", summary().str());
+  if (o.plan) fmt::print("{}", plan->text());
+  if (!o.svg.empty()) write_picture(o, plan->plan());
 }
 
 }  // namespace
@@ -149,8 +228,18 @@ void add_inspect_command(CLI::App& app) {
                     "Modules with output shapes, parameters, FLOPs, bytes (unless told otherwise)");
   command->add_flag("--plan", o->plan,
                     "Steps of the compiled plan with a cross entropy loss: kernels, layouts, memory");
+  command->add_option("--svg", o->svg,
+                      "Draw the plan into this file, as a picture for a browser (needs Graphviz's program dot); a name "
+                      "that ends in .gv: as text for Graphviz");
+  command
+      ->add_option("--detail", o->detail,
+                   "Boxes of the picture: single steps, or blocks: modules, repeated ones folded; auto: blocks of a "
+                   "plan of more than 40 steps")
+      ->check(CLI::IsMember({"auto", "steps", "blocks"}))
+      ->capture_default_str();
   command->add_flag("--parameters", o->parameters, "Names, types and shapes of parameters and buffers");
-  command->add_flag("--json", o->json, "One JSON object with modules and parameters, instead of text");
+  command->add_flag("--json", o->json,
+                    "One JSON object with modules and parameters, and with --plan its steps, instead of text");
   command->callback([o] { inspect(*o); });
 }
 

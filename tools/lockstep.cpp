@@ -1,6 +1,7 @@
 // The `lockstep` command: what can be asked about models, files and hosts without training, and `run`, which supervises
 // it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -11,15 +12,18 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "lockstep/comm/launch.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/core/standard_streams.h"
 #include "lockstep/host/address_space.h"
+#include "lockstep/train/options/near_names.h"
 #include "lockstep/train/options/option_hints.h"
 #include "tools/commands.h"
 #include "tools/launcher/command_line.h"
+#include "tools/usage.h"
 
 namespace {
 
@@ -38,6 +42,18 @@ void let_rank_zero_tell(const CLI::App& app) {
 int failed(const std::string& text, int status) {
   fmt::print(stderr, "lockstep: {}\n", printable(text));
   return status;
+}
+
+// What is wrong with the command line: first a word where a command should be.
+std::string explained(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const bool unknown = app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-';
+  if (!unknown) return lockstep::train::explain(app, error);
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); }))
+    names.push_back(command->get_name());
+  const std::string near = lockstep::train::nearest_name(argv[1], names);
+  return fmt::format("there is no command '{}'{}, expected one of {}", argv[1],
+                     near.empty() ? "" : fmt::format("; is it '{}'?", near), fmt::join(names, ", "));
 }
 
 // `status`, unless what was printed did not reach stdout.
@@ -90,11 +106,14 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     let_rank_zero_tell(app);
     fmt::print(stderr, "lockstep: {}\nRun with --help for more information.\n",
-               printable(lockstep::train::explain(app, e)));
+               printable(explained(app, e, argc, argv)));
     if (app.got_subcommand("run"))
       fmt::print(stderr,
                  "The job's command comes after --, as in: lockstep run [OPTIONS] -- mpirun -n 2 PROGRAM ...\n");
     return lockstep::kExitCommandLine;
+  } catch (const lockstep::tools::UsageError& e) {
+    let_rank_zero_tell(app);
+    return failed(e.what(), lockstep::kExitCommandLine);
   } catch (const std::exception& e) {
     let_rank_zero_tell(app);
     if (std::ferror(stdout) == 0) return failed(lockstep::host::explain(e), 1);

@@ -17,6 +17,7 @@
 #include "lockstep/host/threads.h"
 #include "lockstep/train/report/log_merge.h"
 #include "tools/commands.h"
+#include "tools/usage.h"
 
 namespace lockstep::tools {
 namespace {
@@ -98,7 +99,9 @@ bool has_log_line(const std::string& file) {
 }
 
 void show(const LogsOptions& o) {
-  Printer print(filter_of(o));
+  train::LogFilter filter;
+  check_usage([&] { filter = filter_of(o); });
+  Printer print(std::move(filter));
   check(o.follow || !std::filesystem::is_regular_file(o.run) || has_log_line(o.run), "logs",
         "{} has no line of a log, expected a rank's log file, as RUN/logs/rank-0000.log, or the folder of a run",
         o.run);

@@ -17,6 +17,7 @@
 #include "lockstep/data/records/record_writer.h"
 #include "lockstep/train/options/option_checks.h"
 #include "tools/commands.h"
+#include "tools/usage.h"
 
 namespace lockstep::tools {
 namespace {
@@ -97,13 +98,17 @@ void verify_set(const std::string& path) {
 
 void pack(PackArguments& arguments) {
   if (!arguments.verify.empty()) {
-    check(arguments.output.empty(), "pack", "--verify reads a set and --output writes one, expected one of the two");
+    check_usage([&] {
+      check(arguments.output.empty(), "pack", "--verify reads a set and --output writes one, expected one of the two");
+    });
     return verify_set(arguments.verify);
   }
-  check(!arguments.output.empty(), "pack", "--output is missing, expected a folder for the records");
+  check_usage(
+      [&] { check(!arguments.output.empty(), "pack", "--output is missing, expected a folder for the records"); });
   arguments.dataset.dir = arguments.dir;
   if (arguments.dataset.name == kFolderName) {
-    check(!arguments.dir.empty(), "pack", "--data-dir is missing, expected the folder of the images");
+    check_usage(
+        [&] { check(!arguments.dir.empty(), "pack", "--data-dir is missing, expected the folder of the images"); });
   } else if (!are_clicks(arguments)) {
     data::check_dataset(datasets::catalogue(), arguments.dataset);
   }

@@ -194,9 +194,10 @@ lockstep_result Training::replay(std::int64_t samples, std::int64_t steps, doubl
           rate);
   });
   require_same(comm_, "samples, steps and seconds of a replay", formatted("{}, {}, {}", samples, steps, seconds));
+  const auto all_here = Clock::now();  // what a rank has waited for others until now is no time of training
   lockstep_result sum = result_of({}, 0, begin);
   double elapsed = 0;
-  for (std::int64_t n = 0; n < steps && elapsed + step_seconds_ <= seconds; ++n) {
+  for (std::int64_t n = 0; n < steps && elapsed + step_seconds_ + 2 * step_deviation_ <= seconds; ++n) {
     data::Batch mine;
     together(comm_, LOCKSTEP_ERROR_OTHER, [&] { mine = drawn(samples); });
     const bool compiles = trainer_->updates() == 0;
@@ -208,11 +209,16 @@ lockstep_result Training::replay(std::int64_t samples, std::int64_t steps, doubl
     sum.loss = one.loss;
     sum.stop = one.stop;
     // The slowest rank's clock, equal on all ranks, decides whether another step follows.
-    const double now = comm_.allreduce(seconds_since(begin), comm::ReduceOp::Max), last = now - elapsed;
+    const double now = comm_.allreduce(seconds_since(all_here), comm::ReduceOp::Max), last = now - elapsed;
     elapsed = now;
-    if (!compiles) step_seconds_ = step_seconds_ > 0 ? 0.75 * step_seconds_ + 0.25 * last : last;
+    if (compiles) continue;
+    if (step_seconds_ > 0) step_deviation_ = 0.75 * step_deviation_ + 0.25 * std::abs(last - step_seconds_);
+    step_seconds_ = step_seconds_ > 0 ? 0.75 * step_seconds_ + 0.25 * last : last;
   }
-  if (sum.steps == 0) step_seconds_ *= 0.9;  // one slow step must not end the training for ever
+  if (sum.steps == 0) {  // one slow step must not end the training for ever
+    step_seconds_ *= 0.9;
+    step_deviation_ *= 0.9;
+  }
   sum.seconds = seconds_since(begin);
   sum.updates = trainer_->updates();
   sum.skipped = trainer_->skipped();

@@ -78,8 +78,10 @@ class Training {
     void* user = nullptr;
     bool asked_to_stop = false;
   } callback_;
-  double step_seconds_ = 0;  // of a step of replay(), the slowest rank's, as it was of late; 0: unknown
-  std::string unusable_;     // the reason; empty: usable
+  // Of a step of replay(), the slowest rank's, as they were of late: the mean, and the mean distance from it. 0:
+  // unknown.
+  double step_seconds_ = 0, step_deviation_ = 0;
+  std::string unusable_;  // the reason; empty: usable
 };
 
 // Makes a communicator from the number of MPI's Fortran interface, or LOCKSTEP_COMM_ALONE.

@@ -50,6 +50,7 @@ struct Field {
 // What a step did on this rank; the CSV file has sums and maxima over all ranks.
 struct Account {
   double by_solver = 0, by_surrogate = 0, solver_seconds = 0, surrogate_seconds = 0, train_seconds = 0;
+  bool learns = false;
   double error = 0, estimate = 0;  // largest audited error and estimate among the cells that the surrogate computed
 };
 
@@ -87,6 +88,7 @@ void burn_all(Field& field, Surrogate& surrogate, const Options& options, int st
     y[i] -= burnt;
     t[i] += kHeat * burnt;
   }
+  account.learns = surrogate.learns();
   begin = MPI_Wtime();
   surrogate.train(known_inputs, known);
   account.train_seconds = MPI_Wtime() - begin;
@@ -126,22 +128,26 @@ bool restart(Field& f, int& step, const std::string& name, bool write) {
   return file.good();
 }
 
-void report(std::FILE* csv, int step, Account mine, MPI_Comm comm) {
+// Returns the seconds by which training has made this step longer: those of the learner that came last, as the others
+// have also waited for it.
+double report(std::FILE* csv, int step, Account mine, MPI_Comm comm) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   double sums[5] = {mine.by_solver, mine.by_surrogate, mine.solver_seconds, mine.surrogate_seconds, mine.train_seconds};
-  double largest[2] = {mine.error, mine.estimate};
+  double largest[3] = {mine.error, mine.estimate, mine.learns ? -mine.train_seconds : -1e9};
   MPI_Allreduce(MPI_IN_PLACE, sums, 5, MPI_DOUBLE, MPI_SUM, comm);
-  MPI_Allreduce(MPI_IN_PLACE, largest, 2, MPI_DOUBLE, MPI_MAX, comm);
+  MPI_Allreduce(MPI_IN_PLACE, largest, 3, MPI_DOUBLE, MPI_MAX, comm);
+  const double added = largest[2] > -1e9 ? -largest[2] : 0;
   static double cell_seconds = 0;  // of one cell by the solver, measured
   const double solved = sums[0] + sums[1] / kAudit;
   if (sums[0] > 0) cell_seconds = sums[2] / solved;
   const double saved = (sums[0] + sums[1]) * cell_seconds - sums[2] - sums[3];
   if (rank == 0 && csv != nullptr) {
-    std::fprintf(csv, "%d,%.0f,%.0f,%.3e,%.3e,%.6f,%.6f,%.6f\n", step, sums[0], sums[1], largest[1], largest[0], saved,
-                 sums[4], sums[2]);
+    std::fprintf(csv, "%d,%.0f,%.0f,%.3e,%.3e,%.6f,%.6f,%.6f,%.6f\n", step, sums[0], sums[1], largest[1], largest[0],
+                 saved, sums[4], sums[2], added);
     std::fflush(csv);
   }
+  return added;
 }
 
 // Saves solver and surrogate together at this step; ranks that do not learn then predict with the saved networks.
@@ -176,7 +182,8 @@ int simulate(const Options& options) {
       field.t[field.at(i, j)] += 1.5 * std::exp(-60 * (x * x + z * z));
     }
   }
-  int begin = 0;
+  int begin = 0, late = 0;
+  double training = 0, longest = 0;
   {
     Surrogate surrogate(learners, options);
     std::string name;
@@ -190,17 +197,27 @@ int simulate(const Options& options) {
     std::FILE* csv =
         rank == 0 && !options.csv.empty() ? std::fopen(options.csv.c_str(), begin > 0 ? "a" : "w") : nullptr;
     if (csv != nullptr && begin == 0)
-      std::fputs("step,solver_cells,surrogate_cells,estimate,error,saved_s,training_s,solver_s\n", csv);
+      std::fputs("step,solver_cells,surrogate_cells,estimate,error,saved_s,training_s,solver_s,training_added_s\n",
+                 csv);
     for (int step = begin; step < options.steps; ++step) {
       Account account;
       burn_all(field, surrogate, options, step, account);
       conduct(field, MPI_COMM_WORLD);
-      report(csv, step, account, MPI_COMM_WORLD);
+      const double took = report(csv, step, account, MPI_COMM_WORLD);
+      training += took;
+      longest = std::max(longest, took);
+      late += took > options.budget ? 1 : 0;
       if (!options.state.empty() && (step + 1) % options.save_every == 0)
         save_all(field, surrogate, options, step, MPI_COMM_WORLD);
       if (step == options.kill_at && rank == 0) std::raise(SIGKILL);  // as a node that fails, for tests
     }
     if (csv != nullptr) std::fclose(csv);
+  }
+  if (rank == 0 && options.budget < 1e9 && begin < options.steps) {
+    std::printf(
+        "training made a step longer by %.4f s on the mean, by %.4f at most; %d of %d steps by more than the budget of "
+        "%g\n",
+        training / (options.steps - begin), longest, late, options.steps - begin, options.budget);
   }
   double sums[2] = {0, 0};
   for (std::size_t i = 0; i < field.size(); ++i) sums[0] += field.own(field.t)[i], sums[1] += field.own(field.y)[i];

@@ -9,10 +9,11 @@ program heat
   integer, parameter :: small_steps = 2000
   type(MPI_Comm) :: learning
   real(dp), allocatable :: t(:, :), y(:, :), old(:, :)
-  real(dp) :: account(7), x, z, sums(2), cell_seconds = 0
+  real(dp) :: account(7), x, z, sums(2), cell_seconds = 0, training = 0, longest = 0
   real(dp) :: limit  ! how far apart the two networks may be in a cell that the surrogate computes
-  integer :: rank, ranks, first, last, ny, i, j, step, begin, networks, unit
+  integer :: rank, ranks, first, last, ny, i, j, step, begin, networks, unit, late = 0
   character(256) :: name
+  logical :: learned  ! this rank, in this step
 
   call MPI_Init_thread(MPI_THREAD_FUNNELED, i)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)
@@ -38,7 +39,8 @@ program heat
   if (resume) call go_on()
   if (rank == 0 .and. csv /= '') then
     open (newunit=unit, file=csv, position=merge('append', 'rewind', begin > 0), action='write')
-    if (begin == 0) write (unit, '(a)') 'step,solver_cells,surrogate_cells,estimate,error,saved_s,training_s,solver_s'
+    if (begin == 0) write (unit, '(a)') &
+      'step,solver_cells,surrogate_cells,estimate,error,saved_s,training_s,solver_s,training_added_s'
   end if
   do step = begin, steps - 1
     account = 0
@@ -48,6 +50,9 @@ program heat
     if (state /= '' .and. mod(step + 1, save_every) == 0) call save_all()
     if (step == kill_at .and. rank == 0) call kill_this_process()
   end do
+  if (rank == 0 .and. budget < 1e9_dp .and. begin < steps) print '(a, f6.4, a, f6.4, a, i0, a, i0, a, es8.1)', &
+    'training made a step longer by ', training / (steps - begin), ' s on the mean, by ', longest, ' at most; ', late, ' of ', &
+    steps - begin, ' steps by more than the budget of', budget
   sums = [sum(t(:, 1:ny)), sum(y(:, 1:ny))]
   call MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
   if (rank == 0) print '(a, es20.12, a, es20.12)', 'heat ', sums(1), ' fuel ', sums(2)
@@ -118,6 +123,7 @@ contains
     burnt = reshape(share, [cells, ny]) * y(:, 1:ny)
     y(:, 1:ny) = y(:, 1:ny) - burnt
     t(:, 1:ny) = t(:, 1:ny) + heat_of_fuel * burnt
+    learned = learns
     from = MPI_Wtime()
     call train(known_inputs(:, 1:known_cells), known(1:known_cells))
     account(5) = MPI_Wtime() - from
@@ -143,16 +149,21 @@ contains
   end subroutine
 
   subroutine report()
-    real(dp) :: total(5), largest(2), saved
+    real(dp) :: total(5), largest(3), added, saved
     total = account(1:5)
-    largest = account(6:7)
+    ! Of the learner that came last, as the others have also waited for it: training has made the step longer by so much.
+    largest = [account(6:7), merge(-account(5), -1e9_dp, learned)]
     call MPI_Allreduce(MPI_IN_PLACE, total, 5, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
-    call MPI_Allreduce(MPI_IN_PLACE, largest, 2, MPI_DOUBLE_PRECISION, MPI_MAX, MPI_COMM_WORLD)
+    call MPI_Allreduce(MPI_IN_PLACE, largest, 3, MPI_DOUBLE_PRECISION, MPI_MAX, MPI_COMM_WORLD)
     if (total(1) > 0) cell_seconds = total(3) / (total(1) + total(2) / audit)
+    added = merge(-largest(3), 0.0_dp, largest(3) > -1e9_dp)
+    training = training + added
+    longest = max(longest, added)
+    if (added > budget) late = late + 1
     saved = (total(1) + total(2)) * cell_seconds - total(3) - total(4)
     if (rank == 0 .and. csv /= '') then
-      write (unit, '(i0, 2(",", i0), 2(",", es10.3), 3(",", es13.6))') step, nint(total(1:2)), largest(2), largest(1), saved, &
-        total(5), total(3)
+      write (unit, '(i0, 2(",", i0), 2(",", es10.3), 4(",", es13.6))') step, nint(total(1:2)), largest(2), largest(1), saved, &
+        total(5), total(3), added
       flush (unit)
     end if
   end subroutine

@@ -27,7 +27,7 @@ run "$tool" pack --dataset digits --output "$records"
 expect_status 1
 expect_line 'train\.index exists, expected a new set' 1
 run "$tool" pack --output "$records"
-expect_status 1
+expect_status 2
 expect_line 'data-dir is missing' 1
 mkdir -p "$scratch/images/ant"
 run "$tool" pack --data-dir "$scratch/images" --output "$scratch/other"
@@ -37,7 +37,7 @@ run "$tool" pack --dataset imagenet --output "$scratch/other"
 expect_status 1
 expect_line "'imagenet'" 1
 run "$tool" pack --dataset digits
-expect_status 1
+expect_status 2
 expect_line 'output is missing' 1
 run "$tool" pack --dataset digits --output "$scratch/other" --file-size 0
 expect_status 2

@@ -158,8 +158,8 @@ class Merged(LogsTest):
         self.fail_with(program("lockstep", "logs", self.scratch / "notes.txt"), "has no line of a log, expected a rank's log file", status=1)
         self.train(1)
         for wrong in ("one", "0,x", "0,8-", "0,3-1", "1-2-3"):
-            self.fail_with(program("lockstep", "logs", self.output, "--rank", wrong), f"--rank is '{wrong}', expected ranks as 0,8-15", status=1)
-        self.fail_with(program("lockstep", "logs", self.output, "--level", "loud"), "--level is 'loud', expected one of trace", status=1)
+            self.fail_with(program("lockstep", "logs", self.output, "--rank", wrong), f"--rank is '{wrong}', expected ranks as 0,8-15", status=2)
+        self.fail_with(program("lockstep", "logs", self.output, "--level", "loud"), "--level is 'loud', expected one of trace", status=2)
         self.fail_with(program("lockstep", "logs", self.output, "--rank", "7,8"), "has no line of --rank 7,8, expected some of ranks 0", status=1)
         self.fail_with(program("lockstep", "logs", self.output, "--host", "absent"), "has no line of --host absent, expected some of", status=1)
 

@@ -4,6 +4,7 @@ import csv
 import http.client
 import importlib
 import json
+import os
 import re
 import signal
 import struct
@@ -148,7 +149,9 @@ class Page(ReportTest):
         for outside in re.findall(r'(?:src|href)="([^"#]+)"', page.split("<script>")[0]):
             self.assertTrue(outside.startswith("data:"), outside)
         self.shows()
-        self.fail_with(program("lockstep", "report", self.output, self.output), "2 runs without --output, expected --output FILE.html", status=1)
+        self.fail_with(program("lockstep", "report", self.output, self.output), "2 runs without --output, expected --output FILE.html", status=2)
+        self.fail_with(program("lockstep", "report", self.output, "--json", "--output", "r.json"), "--json with --output", status=2)
+        self.fail_with(program("lockstep", "reprot"), "there is no command 'reprot'; is it 'report'?", status=2)
         self.fail_with(program("lockstep", "report", self.scratch), "expected the folder of a run", status=1)
 
     def shows(self):
@@ -161,7 +164,9 @@ class Page(ReportTest):
             self.assertEqual(browser.errors, [])
 
 
-class Watch(ReportTest):
+class Served(ReportTest):
+    """With a server of `lockstep watch` over a run of which there is one line."""
+
     def ask(self, port, path, method="GET", **headers):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         self.addCleanup(connection.close)
@@ -188,6 +193,8 @@ class Watch(ReportTest):
             server.send_signal(signal.SIGINT)
             self.assertEqual(self.finish(server).status, -signal.SIGINT)
 
+
+class Watch(Served):
     def test_an_open_page_shows_what_the_run_writes_and_that_the_server_has_ended(self):
         server, port, token = self.watch()
         with self.browser() as browser:
@@ -225,6 +232,46 @@ class Watch(ReportTest):
         taken = self.run_command(program("lockstep", "watch", "--port", port, self.output))
         self.assertEqual(taken.status, 1, taken)
         self.assertIn(f"cannot listen at port {port} of 127.0.0.1, expected a free --port", taken.stderr)
+
+
+class Accessible(Served):
+    """What axe-core finds in the pages, in light and in dark: https://github.com/dequelabs/axe-core."""
+
+    def axe(self):
+        files = [os.environ.get("LOCKSTEP_AXE", "")] + [f"{folder}/axe-core/axe.min.js" for folder in (
+            "/usr/local/lib/node_modules", "/usr/lib/node_modules", "/usr/share/nodejs", SOURCE / "node_modules")]
+        for file in files:
+            if os.path.isfile(file):
+                with open(file) as script:
+                    return script.read()
+        return self.skipTest("axe-core is not installed: the pages were not checked (npm install --global axe-core, or LOCKSTEP_AXE=axe.min.js)")
+
+    def examine(self, address, axe):
+        with self.browser() as browser:
+            for scheme in ("light", "dark"):
+                browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+                browser.open(address)
+                browser.value("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+                browser.value(axe)
+                found = json.loads(browser.value("""axe.run(document).then((r) => JSON.stringify({passes: r.passes.length,
+                    violations: r.violations.map((v) => [v.impact, v.id, v.help, v.nodes.map((n) => n.html.slice(0, 200))])}))"""))
+                self.assertEqual(found["violations"], [], f"{address} in {scheme}")
+                self.assertGreater(found["passes"], 20, f"{address} in {scheme}")
+
+    def test_the_pages_have_nothing_that_axe_finds(self):
+        axe = self.axe()
+        runs = [self.scratch / "a", self.scratch / "b"]
+        for rate, self.output in zip((0.01, 0.02), runs):
+            options = ["--lr", rate, "--checkpoint-every-steps", 2, "--profile"]
+            self.train(2, *options, "--max-steps", 4)
+            self.train(2, *options, "--resume", "auto")
+        page = self.scratch / "both.html"
+        self.succeed(program("lockstep", "report", *runs, "--output", page))
+        self.examine(f"file://{page}", axe)
+        self.output = self.scratch / "run"
+        server, port, token = self.watch()
+        self.examine(f"http://127.0.0.1:{port}/{token}/", axe)
+        self.end(server)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include "tools/commands.h"
 #include "tools/report/page.h"
 #include "tools/report/run_report.h"
+#include "tools/usage.h"
 
 namespace lockstep::tools {
 namespace {
@@ -37,19 +38,26 @@ std::vector<RunReport> read_runs(const ReportOptions& o) {
     run.update();
   }
   if (o.trace.empty()) return runs;
-  check(runs.size() == 1, "report", "--trace with {} runs, expected one: the trace is of one run", runs.size());
   runs.front().add_trace(o.trace);
   return runs;
 }
 
+void check_options(const ReportOptions& o) {
+  check(o.trace.empty() || o.runs.size() == 1, "report", "--trace with {} runs, expected one: the trace is of one run",
+        o.runs.size());
+  check(!o.json || o.output.empty(), "report",
+        "--json with --output, expected one of them: JSON is written to standard output");
+  check(o.json || o.runs.size() == 1 || !o.output.empty(), "report",
+        "{} runs without --output, expected --output FILE.html", o.runs.size());
+}
+
 void write_report(const ReportOptions& o) {
+  check_usage([&] { check_options(o); });
   const nlohmann::ordered_json document = report_document(read_runs(o), false);
   if (o.json) {
     fmt::print("{}\n", document_text(document));
     return;
   }
-  check(o.runs.size() == 1 || !o.output.empty(), "report", "{} runs without --output, expected --output FILE.html",
-        o.runs.size());
   const std::filesystem::path file =
       o.output.empty() ? std::filesystem::path(o.runs.front()) / "report.html" : std::filesystem::path(o.output);
   const std::string page = page_with(document);

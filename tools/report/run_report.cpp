@@ -12,6 +12,7 @@
 #include "lockstep/checkpoint/run_identity.h"
 #include "lockstep/core/error.h"
 #include "lockstep/train/report/json_text.h"
+#include "tools/report/work_kind.h"
 
 namespace lockstep::tools {
 namespace fs = std::filesystem;
@@ -116,6 +117,20 @@ bool RunReport::update() {
 
 void RunReport::add_trace(const fs::path& file) { trace_ = trace_times(file); }
 
+namespace {
+
+// Each class of work with its kind, which gives it its colour.
+ordered_json with_kinds(ordered_json profile) {
+  if (!profile.is_object() || !profile.contains("classes") || !profile["classes"].is_array()) return profile;
+  for (ordered_json& entry : profile["classes"]) {
+    if (entry.is_object() && entry.contains("name") && entry["name"].is_string())
+      entry["kind"] = look_of(work_kind(entry["name"].get_ref<const std::string&>())).name;
+  }
+  return profile;
+}
+
+}  // namespace
+
 ordered_json RunReport::json() const {
   const auto fact = [&](const char* name) { return facts_.contains(name) ? facts_[name] : ordered_json(); };
   ordered_json options = fact("options");
@@ -128,7 +143,7 @@ ordered_json RunReport::json() const {
           {"last_step", metrics_.last_step()},
           {"bad_lines", metrics_.bad_lines()},
           {"options", std::move(options)},
-          {"profile", fact("profile")},
+          {"profile", with_kinds(fact("profile"))},
           {"series", metrics_.series()},
           {"totals", metrics_.totals()},
           {"ranks", events_.ranks()},

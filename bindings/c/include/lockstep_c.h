@@ -196,8 +196,9 @@ LOCKSTEP_API int lockstep_trainer_gradient(lockstep_trainer* trainer, const lock
 LOCKSTEP_API int lockstep_trainer_remember(lockstep_trainer* trainer, const lockstep_array* input,
                                            const lockstep_array* target);
 /* Trains up to `steps` steps, each on `samples` samples drawn from each rank's memory, and ends before a step that
- * would probably pass `seconds`, by the slowest rank's clock (infinity: no limit). With a limit of time the number of
- * steps is the same on all ranks, but differs from run to run. Collective, with the same values on all ranks. */
+ * would probably pass `seconds` since the last rank has called, by the slowest rank's clock (infinity: no limit). Where
+ * there was time for none, the result has 0 `steps` and no loss. With a limit of time the number of steps is the same
+ * on all ranks, but differs from run to run. Collective, with the same values on all ranks. */
 LOCKSTEP_API int lockstep_trainer_replay(lockstep_trainer* trainer, int64_t samples, int64_t steps, double seconds,
                                          double learning_rate, lockstep_result* result);
 

@@ -84,6 +84,7 @@ class Plan {
   // Descriptions as text: see describe.h.
   std::string describe() const { return plan::describe(assembly_, arena_bytes(), constant_bytes()); }
   std::string operations() const { return plan::operations(assembly_); }
+  const Assembly& assembly() const { return assembly_; }
   const std::vector<PlanStep>& steps() const { return assembly_.steps; }
   std::string field(const PlanStep& step, std::size_t input) const { return assembly_.field(step, input); }
   std::size_t arena_bytes() const { return memory_.arena_bytes(); }

@@ -51,8 +51,8 @@ function table(caption, heads, rows) {
               ...rows.map((row) => element("tr", {}, ...row.map((value, i) => cell(value, heads[i], i === 0)))))));
 }
 
-function bar(share) {
-  const inner = element("div", {});
+function bar(share, kind) {
+  const inner = element("div", kind ? {class: "kind-" + kind} : {});
   inner.style.width = Math.max(0, Math.min(100, 100 * share)) + "%";
   return element("div", {class: "bar", "aria-hidden": "true"}, inner);
 }

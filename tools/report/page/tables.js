@@ -35,7 +35,7 @@ function work() {
             number(p.steps) + " steps",
         [{name: "class"}, {name: "ms per step", number: true}, {name: "share", number: true}, {name: "share as a bar"}],
         p.classes.map((c) => [c.name, number(1e3 * c.seconds / p.steps), percent(c.seconds, p.seconds),
-                          bar(c.seconds / p.seconds)]))];
+                          bar(c.seconds / p.seconds, c.kind)]))];
   });
   return nodes.length ? nodes : null;
 }
