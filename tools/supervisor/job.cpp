@@ -47,7 +47,7 @@ class Run {
       while (const auto number = signals_.next()) pass_signal(*number);
       if (started_ && !end_.asked && !end_.stopped && options_.wants_stop && options_.wants_stop()) {
         end_.stopped = true;
-        process_.signal(SIGUSR2);
+        process_.signal(stop_signal());
       }
       watch_start();
       look();
@@ -62,6 +62,9 @@ class Run {
   }
 
  private:
+  bool is_hydra() const { return options_.launcher == launch::MpirunKind::Hydra; }
+  int stop_signal() const { return is_hydra() ? SIGTERM : SIGUSR2; }
+
   // Where the job has closed a stream, or its text is not wanted now, there is nothing to wait for; poll() leaves
   // negative descriptors out.
   void wait() {
@@ -107,9 +110,9 @@ class Run {
     end_.asked = true;
     switch (++requests_) {
       case 1:
-        return pass_when_started(SIGUSR2);
+        return pass_when_started(stop_signal());
       case 2:
-        return process_.signal(SIGTERM);
+        return process_.signal(is_hydra() ? SIGKILL : SIGTERM);
       default:
         return process_.signal(SIGKILL);
     }
