@@ -16,7 +16,7 @@ SOURCE = Path(os.environ["LOCKSTEP_SOURCE"])
 BIN = Path(os.environ["LOCKSTEP_BIN"])
 RUN = SOURCE / "tests" / "mpi" / "run.sh"  # mpirun with what a test machine needs
 
-LAUNCHERS = ("mpirun", "orterun", "prterun", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra")  # files of mpirun
+LAUNCHERS = ("mpirun", "orterun", "prterun", "prte", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra")  # files of mpirun
 
 # Seconds. Whatever is waited for takes one or a few on a quiet machine; these tell a hang from a machine that is busy, or that runs under a
 # sanitizer, and so a limit that is met shows nothing about speed. SOON is less than a watchdog takes to end a job (--abort-timeout).
