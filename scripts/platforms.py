@@ -6,7 +6,8 @@ scripts/platforms.py [ROW...] [--tests quick|full|none] [-R PATTERN] [-E PATTERN
 A ROW is one of the table: the compiler, MPI and libraries of this machine (here), the same without oneDNN, with clang, with MPICH; Debian 13 in
 a chroot (scripts/check_debian.sh: root and debootstrap); AArch64 (compiled, not run). Without ROWs all that are possible are built, each in build/NAME.
 What a row needs and this machine lacks is said, and the row is left out. Each row's result replaces the one in build/platforms.json;
---write puts the table into docs/platforms.md. The exit code is 1 where a row failed."""
+--write puts the table into docs/platforms.md. The exit code is 1 where a row failed, 77 where none could
+be tried."""
 
 import argparse
 import datetime
@@ -161,12 +162,13 @@ def main():
     if unknown := set(arguments.rows) - set(ROWS):
         parser.error(f"no row {', '.join(sorted(unknown))}, expected some of {', '.join(ROWS)}")
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    failed = False
+    failed, tried = False, 0
     for row in arguments.rows or ([] if arguments.write else ROWS):
         lacking = [p for p in ROWS[row][2] if not shutil.which(p)]
         if lacking or (row == "trixie" and os.geteuid() != 0):
             print(f"platforms.py: {row} is left out: it needs {', '.join(lacking) or 'root'}", file=sys.stderr)
             continue
+        tried += 1
         if arguments.list:
             print(row)
             continue
@@ -182,7 +184,7 @@ def main():
     if arguments.write:
         text = PAGE.read_text()
         PAGE.write_text(text[:text.index(BEGIN) + len(BEGIN)] + "\n" + table(results) + "\n" + text[text.index(END):])
-    return 1 if failed else 0
+    return 1 if failed else 0 if tried or arguments.write else 77
 
 
 if __name__ == "__main__":
