@@ -99,7 +99,7 @@ def tests(build, tier, arguments, variables):
 
 
 def try_here(row, arguments):
-    build, variables = ROOT / "build" / row, environment_of(row)
+    build, variables = ROOT / "build" / (arguments.build or row), environment_of(row)
     build.mkdir(parents=True, exist_ok=True)
     status, text = run(["cmake", "--preset", "release", "-B", str(build), *ROWS[row][1]], build / "platforms-cmake.log", variables)
     if status != 0:
@@ -117,7 +117,7 @@ def try_here(row, arguments):
 
 
 def try_chroot(arguments):
-    inner = [f"--{name}={value}" for name, value in (("tests", arguments.tests), ("targets", arguments.targets), ("jobs", arguments.jobs)) if value]
+    inner = [f"--{name}={value}" for name, value in (("tests", arguments.tests), ("targets", arguments.targets), ("jobs", arguments.jobs), ("build", arguments.build)) if value]
     inner += [word for name in ("R", "E") if (pattern := getattr(arguments, name)) for word in (f"-{name}", pattern)]
     command = ["scripts/check_debian.sh", "trixie", "--", "python3", "scripts/platforms.py", "here", "--json", *inner]
     text = output_of(command, cwd=ROOT)
@@ -154,6 +154,7 @@ def main():
     parser.add_argument("-R", help="of the tests, those whose names match")
     parser.add_argument("-E", help="but not these")
     parser.add_argument("--targets", help="build these, and not all")
+    parser.add_argument("--build", help="the name of the folder below build/ of a single row, in place of the row's own")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--list", action="store_true", help="only say which rows can be tried here")
     parser.add_argument("--write", action="store_true", help="put the table of all results so far into docs/platforms.md")
