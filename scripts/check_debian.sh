@@ -68,7 +68,12 @@ mountpoint -q "$root/dev" || { mount --rbind /dev "$root/dev" && mount --make-rs
 
 # The files that git knows, as they are here; times stay, so that a second call builds only what has changed.
 mkdir -p "$root/lockstep"
-git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "$root/lockstep"
+known() { git ls-files -z --cached --others --exclude-standard; }
+known | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "$root/lockstep"
+# CMake would compile a source that is no longer here.
+(cd "$root/lockstep" && find . -path ./build -prune -o ! -type d -printf "%P\0") | LC_ALL=C sort -z |
+  LC_ALL=C comm -z -23 - <(while IFS= read -r -d '' file; do if [[ -e $file || -L $file ]]; then printf '%s\0' "$file"; fi; done < <(known) | LC_ALL=C sort -z) |
+  (cd "$root/lockstep" && xargs -0r rm -f --)
 
 run=(env HOME=/root DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1)

@@ -24,7 +24,9 @@ touch "$output/.quickstart"
 if ((EUID == 0)); then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 # --bind-to none: Open MPI would bind each of two ranks to one core and leave the machine's other cores idle.
 # --oversubscribe: two ranks, also on a machine with one core.
-run=(mpirun --bind-to none --oversubscribe -n 2 scripts/train.sh build/release/bin/train_mnist
+options=(--bind-to none --oversubscribe)
+if ! mpirun --version 2>/dev/null | grep -q 'Open MPI'; then options=(); fi # MPICH's needs neither
+run=(mpirun "${options[@]}" -n 2 scripts/train.sh build/release/bin/train_mnist
   --model convnet --dataset digits --epochs 3 --output "$output")
 echo "\$ ${run[*]}"
 "${run[@]}"

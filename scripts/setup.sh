@@ -5,7 +5,7 @@ set -euo pipefail
 
 usage() {
   cat <<'EOF'
-Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [--check]
+Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [--platforms] [--check]
   (nothing)     compiler, MPI and the libraries: enough to build, train and run benchmarks
   --tests       also what the tests compare with: PyTorch, torchvision, h5py, NumPy, ONNX, clang-format,
                 ShellCheck, JSON schemas, Protocol Buffers, gfortran, with which the Fortran modules are built, a browser
@@ -16,6 +16,7 @@ Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [-
   --slurm       also Slurm and MUNGE, for the test that starts ranks with srun
   --containers  also buildah and debootstrap, for the test that builds container images
   --cross       also the cross compiler with which scripts/check_aarch64.sh compiles for AArch64
+  --platforms   also clang and MPICH, for scripts/platforms.py; Open MPI stays the default
   --check       only say what is missing; exit 1 if anything is
 On RHEL 9, Rocky, Alma and CentOS Stream 9 the script installs for building, training and benchmarks alone; docs/install.md tells the rest.
 EOF
@@ -33,7 +34,7 @@ check_only=false
 more=false # than Debian's names are known for
 for argument in "$@"; do
   case $argument in
-    --tests | --lint | --slurm | --containers | --cross) more=true ;;&
+    --tests | --lint | --slurm | --containers | --cross | --platforms) more=true ;;&
     --tests)
       packages+=(python3 python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision python3-onnx clang-format
         shellcheck gfortran python3-jsonschema protobuf-compiler python3-protobuf chromium graphviz doxygen)
@@ -43,6 +44,7 @@ for argument in "$@"; do
     --slurm) packages+=(slurm-wlm munge libpmix-dev) ;;
     --containers) packages+=(buildah debootstrap) ;;
     --cross) packages+=(g++-aarch64-linux-gnu) ;;
+    --platforms) packages+=(clang mpich libmpich-dev) ;;
     --check) check_only=true ;;
     -h | --help) usage && exit 0 ;;
     *) echo "setup.sh: unknown argument '$argument'" >&2 && usage >&2 && exit 2 ;;
@@ -56,7 +58,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
 elif command -v rpm >/dev/null && command -v dnf >/dev/null; then
   manager=dnf
   if $more; then
-    echo "setup.sh: --tests, --lint, --slurm, --containers and --cross are for Debian; without them this script installs what builds and trains" >&2
+    echo "setup.sh: --tests, --lint, --slurm, --containers, --cross and --platforms are for Debian; without them this script installs what builds and trains" >&2
     exit 2
   fi
   # Words with brackets are what a package provides, whatever its name in a release is. gcc is 11 there, and 12 is needed. oneDNN is not in

@@ -41,7 +41,7 @@ fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=${LOCKSTEP_PRESET:-release}
 groups=(--tests)
-if [[ $tier == long || $tier == all ]]; then groups+=(--slurm --containers --cross); fi
+if [[ $tier == long || $tier == all ]]; then groups+=(--slurm --containers --cross --platforms); fi
 scripts/setup.sh "${groups[@]}"
 cmake --preset "$preset"
 cmake --build --preset "$preset" -j "$(nproc)"

@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/launch/mpirun_kind.h"
 #include "tools/commands.h"
 #include "tools/supervisor/supervisor.h"
 
@@ -77,12 +79,13 @@ int become(std::vector<std::string> words) {
 
 int supervise(RunOptions& o) {
   if (is_on_other_node(o.command)) return become(o.command);
+  const launch::MpirunKind kind = launch::mpirun_kind(o.command[0], comm::Environment::library());
   std::optional<supervisor::JobCommand> command;
   try {
-    command.emplace(o.command);
+    command.emplace(o.command, kind);
     if (!o.supervisor.output.empty() && !command->program_option("output")) {  // one folder, for both
       o.command.insert(o.command.end(), {"--output", o.supervisor.output});
-      command.emplace(o.command);
+      command.emplace(o.command, kind);
     }
     o.supervisor.output = folder(*command, o.supervisor.output);
     check(command->ranks().value_or(o.supervisor.min_ranks) >= o.supervisor.min_ranks, "run",

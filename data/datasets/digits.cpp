@@ -233,13 +233,13 @@ void DigitsDataset::read(std::int64_t index, std::span<std::byte* const> out) co
 }
 
 data::DatasetEntry digits_entry() {
-  constexpr std::int64_t kTrain = 12000, kEval = 2000;
+  constexpr std::int64_t kTrainSamples = 12000, kEvalSamples = 2000;
   return {.name = "digits",
           .description = "built in: handwriting-like digits, 12,000 + 2,000",
           .open =
               [](const data::DatasetOptions& options, data::Split split) {
                 return std::make_unique<DigitsDataset>(DigitsOptions{
-                    .seed = options.seed, .split = split, .size = split == data::Split::Train ? kTrain : kEval});
+                    .seed = options.seed, .split = split, .size = split == data::Split::Train ? kTrainSamples : kEvalSamples});
               },
           .mean = {0.158f},
           .stddev = {0.211f}};

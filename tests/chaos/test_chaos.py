@@ -34,7 +34,7 @@ def environment(**extra):
 
 
 def job(ranks, output, training=TRAINING, name="train_mnist"):
-    return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", ranks, *program(name, *training, "--output", output)]
+    return [*support.mpirun(ranks), *program(name, *training, "--output", output)]
 
 
 def supervised(command, *options):
@@ -100,13 +100,12 @@ class RandomKills(ChaosTest):
         for pid in processes_with(str(self.output)):
             try:
                 name = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-                variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+                rank = support.rank_of(pid)
             except OSError:
                 continue  # it has ended meanwhile
-            numbers = [int(v.split(b"=")[1]) for v in variables if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
-            if name == self.PROGRAM and numbers:
-                ranks[numbers[0]] = pid
-            elif name == "orterun":
+            if name == self.PROGRAM and rank is not None:
+                ranks[rank] = pid
+            elif name in support.LAUNCHERS:
                 launcher = pid
         return ranks, launcher
 

@@ -9,6 +9,7 @@
 
 #include "lockstep/host/threads.h"
 #include "tests/launcher/helpers.h"
+#include "tools/launcher/hydra_line.h"
 #include "tools/launcher/job_ports.h"
 #include "tools/launcher/mpirun_line.h"
 #include "tools/launcher/node.h"
@@ -131,6 +132,21 @@ TEST(MpirunLine, OfSeveralNodes) {
             "--mca plm_rsh_no_tree_spawn 1 --mca orte_leave_session_attached 1 --mca plm_rsh_num_concurrent 128 "
             "--mca ras ^slurm --mca oob_tcp_if_include 10.1.0.0/16 --mca btl_tcp_if_include 10.1.0.0/16 "
             "--host a:8,b:8 -n 16 --map-by slot --bind-to none --tag-output lockstep launch-rank ./train");
+}
+
+TEST(MpirunLine, OfHydra) {
+  constexpr auto hydra = launch::MpirunKind::Hydra;
+  EXPECT_EQ(
+      line({.kind = hydra, .here = true, .hosts = "a:8", .ranks = 8, .extra = {"-prepend-rank"}, .program = {"p"}}),
+      "mpirun -launcher fork -rmk user -n 8 -prepend-rank lockstep launch-rank p");
+  EXPECT_EQ(line({.kind = hydra, .hosts = "a:8,b:4", .variables = {{"MASTER_PORT", "5"}}, .program = {"p"}}),
+            "mpirun -launcher ssh -hosts a:8,b:4 -n 12 -genv LOCKSTEP_LAUNCH_SLOTS 8,4 -genv MASTER_PORT 5 "
+            "lockstep launch-rank p");
+  EXPECT_EQ(hydra_variables({.ssh_port = 22222}).at("HYDRA_LAUNCHER_EXTRA_ARGS"), "-p 22222");
+  const auto problem = [](const MpirunLine& job) { return error_of([&] { hydra_words(job); }); };
+  EXPECT_NE(problem({.hosts = "a:1,b:1", .agents = 2}).find("expected --host or --hostfile"), std::string::npos);
+  EXPECT_NE(problem({.hosts = "me@a:1"}).find("takes no user"), std::string::npos);
+  EXPECT_NE(problem({.hosts = "a:*"}).find("expected slots for all hosts"), std::string::npos);
 }
 
 TEST(MpirunLine, HasItsPorts) {
@@ -270,6 +286,22 @@ TEST(Rank, HasTorchrunsVariables) {
                             {"PATH", "/bin:/x"}}));
 }
 
+TEST(Rank, HasThemUnderHydra) {
+  const Variables set = rank_variables({{"PMI_RANK", "9"},
+                                        {"PMI_SIZE", "12"},
+                                        {"MPI_LOCALRANKID", "1"},
+                                        {"MPI_LOCALNRANKS", "4"},
+                                        {"LOCKSTEP_LAUNCH_SLOTS", "8,4"}},
+                                       8);
+  EXPECT_EQ(set, (Variables{{"RANK", "9"},
+                            {"WORLD_SIZE", "12"},
+                            {"LOCAL_RANK", "1"},
+                            {"LOCAL_WORLD_SIZE", "4"},
+                            {"NODE_RANK", "1"},
+                            {"GROUP_RANK", "1"},
+                            {"PATH", ""}}));
+}
+
 TEST(Rank, WithoutALaunchersNumberTheDaemonsCounts) {
   const Variables set = rank_variables(
       {{"OMPI_MCA_orte_local_daemon_uri", "12.3;tcp://10.0.0.1:5"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}, 2);
@@ -278,9 +310,9 @@ TEST(Rank, WithoutALaunchersNumberTheDaemonsCounts) {
 }
 
 TEST(OuterJob, ItsVariablesAreToldFromTheUsers) {
-  for (const char* name :
-       {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid",
-        "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE", "PMI_RANK", "OMPI_MCA_initial_wdir"})
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid",
+                           "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE", "PMI_RANK",
+                           "MPI_LOCALRANKID", "HYDI_CONTROL_FD", "OMPI_MCA_initial_wdir"})
     EXPECT_TRUE(is_of_outer_job(name)) << name;
   for (const char* name :
        {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include",

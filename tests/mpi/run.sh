@@ -14,7 +14,9 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" OPENBLAS_NUM_THREADS="${OPENBLAS_
 export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=0}"
 
 set -- -n "$ranks" "$@"
-if mpirun --version 2>/dev/null | grep -q "Open MPI"; then
+version=$(mpirun --version 2>/dev/null || true)
+case $version in *"Open MPI) 5."*) export OMPI_MCA_btl="${OMPI_MCA_btl:-^tcp}" ;; esac # on one machine 5.0 complains of its interfaces
+if [ "${version#*Open MPI}" != "$version" ]; then
   # Ranks that wait give the core away, and nothing is looked for outside this machine.
   export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
   export OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_plm=isolated OMPI_MCA_orte_abort_print_stack=0

@@ -13,6 +13,21 @@ for name in $(compgen -e | grep -E '^(OMP_|LOCKSTEP_|OMPI_MCA_)' || true); do un
 : >"$scratch/node.env"
 export LOCKSTEP_NODE_ENV=$scratch/node.env
 
+# mpirun for a number of ranks that float over the cores of this host.
+open_mpi=false
+if mpirun --version | grep -q 'Open MPI'; then open_mpi=true; fi
+ranks() { # NUMBER
+  if $open_mpi; then echo mpirun --bind-to none --oversubscribe -n "$1"; else echo mpirun -n "$1"; fi
+}
+need_open_mpi() {
+  $open_mpi || { echo "SKIP: what is tried here is a matter of Open MPI's mpirun, and PATH has another" && exit 77; }
+}
+# The same with what Open MPI 4 alone prints.
+need_open_mpi_4() {
+  need_open_mpi
+  [[ $(mpirun --version) =~ \ 4\. ]] || { echo "SKIP: Open MPI 4 alone prints its map this way" && exit 77; }
+}
+
 expect_ranks() { # NUMBER, all on this host, each rank once
   local rank
   expect_status 0
@@ -22,16 +37,23 @@ expect_ranks() { # NUMBER, all on this host, each rank once
 }
 
 case_mpirun() {
-  run mpirun --oversubscribe -n 2 "$train" "$hello"
+  # shellcheck disable=SC2046  # words
+  run $(ranks 2) "$train" "$hello"
   expect_ranks 2
 }
 
 case_host_option() {
+  if ! $open_mpi; then
+    run mpirun -hosts localhost:2 -n 2 "$train" "$hello"
+    expect_ranks 2
+    return
+  fi
   run mpirun -H localhost:2 "$train" "$hello"
   expect_ranks 2
 }
 
 case_hostfile() {
+  need_open_mpi
   run mpirun --hostfile hostfiles/localhost -n 2 "$train" "$hello"
   expect_ranks 2
   run mpirun --hostfile hostfiles/localhost -n 3 "$train" "$hello" # the file says two
@@ -40,6 +62,7 @@ case_hostfile() {
 }
 
 case_two_by_eight() { # placement only: the hosts of the example need not exist
+  need_open_mpi_4
   run mpirun --hostfile hostfiles/two-by-eight -n 16 --display-map --do-not-launch true
   expect_line 'Data for node: node1.*Num procs: 8' 1
   expect_line 'Data for node: node2.*Num procs: 8' 1
@@ -49,6 +72,7 @@ case_two_by_eight() { # placement only: the hosts of the example need not exist
 }
 
 case_containers() { # placement, and what ssh makes of the configuration
+  need_open_mpi_4
   run mpirun --hostfile hostfiles/containers -n 4 --display-map --do-not-launch true
   expect_line 'Data for node: worker-[01].*Num procs: 2' 2
   run ssh -G -F hostfiles/containers.ssh_config worker-1
@@ -59,7 +83,8 @@ case_containers() { # placement, and what ssh makes of the configuration
 
 case_oversubscribed() {
   local ranks=$(($(nproc) + 3))
-  run env LOCKSTEP_VERBOSE=1 mpirun --oversubscribe -n "$ranks" "$train" "$hello"
+  # shellcheck disable=SC2046
+  run env LOCKSTEP_VERBOSE=1 $(ranks "$ranks") "$train" "$hello"
   expect_ranks "$ranks"
   expect_line ' threads=1 ' "$ranks"
 }
@@ -74,6 +99,7 @@ case_alone() {
 }
 
 case_as_root() {
+  need_open_mpi
   ((EUID == 0)) || { echo "SKIP: not root" && exit 77; }
   run env -u OMPI_ALLOW_RUN_AS_ROOT -u OMPI_ALLOW_RUN_AS_ROOT_CONFIRM mpirun -H localhost:2 "$train" "$hello"
   expect_status failure
@@ -88,13 +114,15 @@ case_threads() {
   run "$train" "$hello"
   cores=$(sed -n 's/.* threads=\([0-9]*\) .*/\1/p' <<<"$output")
   ((cores >= 1)) || die "one rank alone got no threads"
-  run mpirun --bind-to none --oversubscribe -n 2 "$train" "$hello"
+  # shellcheck disable=SC2046
+  run $(ranks 2) "$train" "$hello"
   expect_line " threads=$((cores / 2 > 0 ? cores / 2 : 1)) " 2
   expect_line ' proc_bind=false ' 2
   run env OMP_NUM_THREADS=3 OMP_PROC_BIND=close "$train" "$hello" # what is set stays
   expect_line ' threads=3 proc_bind=close ' 1
   # A launcher that was itself given one core has one to share out.
-  run taskset -c "$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')" mpirun --bind-to none -H localhost:2 "$train" "$hello"
+  # shellcheck disable=SC2046
+  run taskset -c "$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')" $(ranks 2) "$train" "$hello"
   expect_line ' threads=1 ' 2
 }
 
@@ -103,7 +131,8 @@ case_binding() {
   run env LOCKSTEP_BIND=cores LOCKSTEP_VERBOSE=1 "$train" "$hello"
   expect_ranks 1
   cores=$(sed -n 's/.*threads, cores \([0-9 ]*\), .*/\1/p' <<<"$output" | wc -w)
-  run env LOCKSTEP_BIND=cores LOCKSTEP_VERBOSE=1 mpirun --bind-to none --oversubscribe -n 2 "$train" "$hello"
+  # shellcheck disable=SC2046
+  run env LOCKSTEP_BIND=cores LOCKSTEP_VERBOSE=1 $(ranks 2) "$train" "$hello"
   if ((cores >= 2)); then
     expect_ranks 2
     # No core is in both ranks' lists.
@@ -119,7 +148,8 @@ case_binding() {
 
 case_node_settings() {
   printf '%s\n' '# this node' 'OMP_NUM_THREADS=5' 'LOCKSTEP_INTERFACE=lo' >"$scratch/node.env"
-  run mpirun -H localhost:2 "$train" "$hello"
+  # shellcheck disable=SC2046
+  run $(ranks 2) "$train" "$hello"
   expect_ranks 2
   expect_line ' threads=5 .* interface=lo ' 2
   # The wrapper beside which a train.env lies takes that one.
@@ -156,7 +186,8 @@ case_interface() {
 }
 
 case_missing_program() {
-  run mpirun -H localhost:2 "$train" ./no_such_program
+  # shellcheck disable=SC2046
+  run $(ranks 2) "$train" ./no_such_program
   expect_status 127
   expect_line "^train.sh: $(uname -n): rank [01]: no program './no_such_program'"
   run "$train" no_such_program

@@ -24,6 +24,16 @@ TEST(FailureReader, MpirunsReports) {
   EXPECT_EQ(failure_in("step 5 of 10\n"), "");
 }
 
+TEST(FailureReader, HydrasReports) {
+  const std::string head = "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n";
+  EXPECT_EQ(failure_in(head + "=   PID 77 RUNNING AT node2\n=   EXIT CODE: 9\n=   CLEANING UP REMAINING PROCESSES\n"
+                              "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n"),
+            "process 77 on host node2: Killed (signal 9)");
+  EXPECT_EQ(failure_in(head + "=   RANK 3 PID 77 RUNNING AT node2\n=   EXIT CODE: 76\n"),
+            "rank 3 on host node2: exit code 76");
+  EXPECT_EQ(failure_in("=   EXIT CODE: 9\n"), "");
+}
+
 TEST(FailureReader, WhatAProgramSaidOfItselfCountsMore) {
   EXPECT_EQ(failure_in("train_toy: rank 2 on host node2: [loader] record 7 is empty\n"
                        "  Process name: [[1,1],2]\n  Exit code:    1\n"),

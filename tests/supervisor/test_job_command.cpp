@@ -26,7 +26,13 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-JobCommand command(const std::string& text) { return JobCommand(split(text)); }
+using launch::MpirunKind;
+
+JobCommand command(const std::string& text) {
+  return JobCommand(split(text), text.find("mpirun") == text.npos ? MpirunKind::None : MpirunKind::OpenMpi);
+}
+
+JobCommand of_hydra(const std::string& text) { return JobCommand(split(text), MpirunKind::Hydra); }
 
 TEST(JobCommand, TellsMpirunsOptionsFromTheProgramS) {
   const JobCommand job = command(
@@ -127,6 +133,38 @@ TEST(JobCommand, LooksForAProgramThatIsNamedByAPathHere) {
   for (const char* fine : {"mpirun /bin/true", "mpirun train", "mpirun -H elsewhere /no/such/train", "srun train",
                            "mpirun --wdir /usr bin/none"})
     EXPECT_EQ(code(fine), 0) << fine;
+}
+
+TEST(JobCommand, ReadsHydrasOptions) {
+  const JobCommand job =
+      of_hydra("mpiexec -genv A 1 -np 4 -hosts a:2,b:2 -bind-to none -prepend-rank ./train -n 7 --output out");
+  EXPECT_EQ(job.ranks(), 4);
+  EXPECT_EQ(launch::to_host_list(job.hosts()), "a:2,b:2");
+  EXPECT_EQ(job.program_option("output"), "out");
+  EXPECT_EQ(job.agent(), std::vector<std::string>{"ssh"});
+  EXPECT_EQ(joined(job.words({.lost = {"b"}, .ranks = 2})),
+            "mpiexec -genv A 1 -np 2 -hosts a:2 -bind-to none -prepend-rank ./train -n 7 --output out --resume auto");
+  const JobCommand other = of_hydra("mpirun -launcher rsh -launcher-exec /opt/agent -n 2 ./train");
+  EXPECT_TRUE(other.starts_by_ssh());
+  EXPECT_EQ(other.agent(), std::vector<std::string>{"/opt/agent"});
+  EXPECT_FALSE(of_hydra("mpirun -launcher fork -n 2 ./train").starts_by_ssh());
+  for (const char* wrong : {"mpirun -configfile job", "mpirun -n four ./train", "mpirun -f /no/such/file ./train",
+                            "mpirun -hosts a -host b ./train", "mpirun -genv A ./train"})
+    EXPECT_THROW(of_hydra(wrong), Error) << wrong;
+}
+
+TEST(JobCommand, LeavesHostsOfHydrasFileOut) {
+  const auto folder = std::filesystem::temp_directory_path() / ("lockstep-machines-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "hosts") << "# two\na:2 user=me\nb:4\n";
+  const JobCommand job = of_hydra("mpirun -f " + (folder / "hosts").string() + " ./train --resume auto");
+  EXPECT_EQ(launch::to_host_list(job.hosts()), "me@a:2,b:4");
+  const std::string shorter = folder / "shorter";
+  EXPECT_EQ(joined(job.words({.lost = {"me@a"}, .hostfile = shorter})),
+            "mpirun -f " + shorter + " ./train --resume auto");
+  std::ifstream file(shorter);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "# two\nb:4\n");
+  std::filesystem::remove_all(folder);
 }
 
 TEST(JobCommand, RefusesWhatItCannotSupervise) {

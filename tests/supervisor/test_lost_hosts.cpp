@@ -25,7 +25,8 @@ class LostHostsTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
   void set_up(const std::string& host) { std::ofstream(folder_ / host) << "up"; }
   JobCommand command() const {
-    return JobCommand({"mpirun", "--mca", "plm_rsh_agent", agent_.string(), "--host", "far1,far2,far3", "program"});
+    return JobCommand({"mpirun", "--mca", "plm_rsh_agent", agent_.string(), "--host", "far1,far2,far3", "program"},
+                      launch::MpirunKind::OpenMpi);
   }
 
   const std::filesystem::path folder_ =

@@ -1,5 +1,6 @@
 """Runs Lockstep's programs as users do, always with a time limit, and looks at what they leave behind."""
 
+import functools
 import json
 import os
 import re
@@ -14,6 +15,8 @@ from pathlib import Path
 SOURCE = Path(os.environ["LOCKSTEP_SOURCE"])
 BIN = Path(os.environ["LOCKSTEP_BIN"])
 RUN = SOURCE / "tests" / "mpi" / "run.sh"  # mpirun with what a test machine needs
+
+LAUNCHERS = ("mpirun", "orterun", "prterun", "prte", "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra")  # files of mpirun
 
 # Seconds. Whatever is waited for takes one or a few on a quiet machine; these tell a hang from a machine that is busy, or that runs under a
 # sanitizer, and so a limit that is met shows nothing about speed. SOON is less than a watchdog takes to end a job (--abort-timeout).
@@ -40,6 +43,31 @@ def launch_environment(**extra):
     """For a bare mpirun: as root, on few cores, looking for nothing outside this machine."""
     return clean_environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_plm="isolated",
                              OMPI_MCA_mpi_yield_when_idle="1", OMPI_MCA_btl_base_warn_component_unused="0", **extra)
+
+
+@functools.cache
+def open_mpi():
+    """The first number of the version of PATH's mpirun if it is Open MPI's, else 0: then it is MPICH's."""
+    version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"Open MPI\)? (\d+)", version)
+    return int(found[1]) if found else 0
+
+
+def mpirun(number):
+    """For `number` ranks that float over this machine's cores, also if these are fewer."""
+    return ["mpirun", *(["--oversubscribe", "--bind-to", "none"] if open_mpi() else []), "-n", str(number)]
+
+
+def launcher_of(text):
+    """The process of mpirun with `text` in its command line."""
+    return next(p for p in processes_with(text) if os.path.basename(os.readlink(f"/proc/{p}/exe")) in LAUNCHERS)
+
+
+def rank_of(process):
+    """None: no launcher started it."""
+    variables = dict(e.split("=", 1) for e in Path(f"/proc/{process}/environ").read_text().split("\0") if "=" in e)
+    rank = variables.get("OMPI_COMM_WORLD_RANK", variables.get("PMI_RANK"))
+    return None if rank is None else int(rank)
 
 
 def program(name, *arguments):
@@ -97,6 +125,10 @@ class SystemTest(unittest.TestCase):
     def setUp(self):
         self.scratch = Path(tempfile.mkdtemp(prefix="lockstep-system-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def need_open_mpi(self, most=99):
+        if not 0 < open_mpi() <= most:
+            self.skipTest(f"what is tried here is a matter of Open MPI{'' if most == 99 else f' {most}'}, and PATH has another mpirun")
 
     def start(self, command, environment=None):
         return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,

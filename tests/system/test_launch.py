@@ -23,17 +23,17 @@ class Ways(support.SystemTest):
         wrapper = SOURCE / "scripts" / "train.sh"
         alone = self.expect_trained([], 1, clean_environment())
         self.assertEqual(len(alone), 4)
-        for launcher, size in [(["mpirun", "-H", "localhost:2"], 2),
-                               (["mpirun", "--hostfile", SOURCE / "hostfiles" / "localhost", "-n", "2"], 2),
-                               (["mpirun", "--oversubscribe", "-n", "3", wrapper], 3),
-                               (["mpirun", "--hostfile", SOURCE / "hostfiles" / "localhost", "-n", "2", wrapper], 2),
-                               ([wrapper], 1)]:
+        hostfile = ["mpirun", "--hostfile", SOURCE / "hostfiles" / "localhost", "-n", "2"]
+        of_open_mpi = [(["mpirun", "-H", "localhost:2"], 2), (hostfile, 2), ([*hostfile, wrapper], 2)]
+        of_hydra = [(["mpirun", "-hosts", "localhost:2", "-n", "2"], 2)]
+        for launcher, size in [*(of_open_mpi if support.open_mpi() else of_hydra), ([*support.mpirun(3), wrapper], 3), ([wrapper], 1),
+                               (program("lockstep", "launch", "--nproc-per-node", 2), 2)]:
             with self.subTest(launcher=launcher):
                 self.setUp()  # a scratch folder of its own
                 self.assertEqual(self.expect_trained(launcher, size), alone)
 
     def test_the_wrapper_passes_failures_on(self):
-        result = self.run_command(["mpirun", "-H", "localhost:2", SOURCE / "scripts" / "train.sh",
+        result = self.run_command([*support.mpirun(2), SOURCE / "scripts" / "train.sh",
                                    *program("train_mnist", "--lr", "fast", "--output", self.scratch / "run")], environment=launch_environment())
         self.assertEqual(result.status, 2, result)
 

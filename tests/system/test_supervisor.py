@@ -20,8 +20,7 @@ TRAINING = ["--model", "mlp", "--limit-train", 640, "--limit-eval", 64, "--globa
 
 
 def training(ranks, steps, output):
-    return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks),
-            *program("train_mnist", *TRAINING, "--max-steps", steps, "--output", output)]
+    return [*support.mpirun(ranks), *program("train_mnist", *TRAINING, "--max-steps", steps, "--output", output)]
 
 
 class SupervisorTest(support.SystemTest):
@@ -317,6 +316,7 @@ class LeftBehind(SupervisorTest):
 
     def test_what_open_mpi_keeps_for_a_job_is_removed(self):
         """mpirun cannot when it is killed. What belongs to other jobs stays."""
+        self.need_open_mpi(4)
         process = self.start(program("lockstep", "run", "--backoff", 0.01, "--max-restarts", 0, "--", *training(2, 100000, self.output)),
                              support.launch_environment(OMP_NUM_THREADS="1", ASAN_OPTIONS="detect_leaks=0"))
         self.wait_for(process, lambda: checkpoints(self.output))
@@ -329,8 +329,7 @@ class LeftBehind(SupervisorTest):
         others = Path(f"/dev/shm/vader_segment.elsewhere.0.{job ^ 0x40000000:x}.{os.getpid()}")
         self.addCleanup(others.unlink)
         others.touch()
-        mpirun = next(p for p in support.processes_with(str(self.output)) if os.path.basename(os.readlink(f"/proc/{p}/exe")) in ("mpirun", "orterun"))
-        os.kill(mpirun, signal.SIGKILL)
+        os.kill(support.launcher_of(str(self.output)), signal.SIGKILL)
         result = self.finish(process)
         self.assertEqual(result.status, 137, result)
         self.assertIn("files and folders of Open MPI that the job left on this machine, which are removed: ", result.stderr)
@@ -398,6 +397,7 @@ class Hosts(SupervisorTest):
 
     def setUp(self):
         super().setUp()
+        self.need_open_mpi()
         self.script("exit 0")
         (self.scratch / "hosts").write_text("first slots=4\nsecond slots=2\nthird slots=2\n")
         agent = self.scratch / "agent"
@@ -496,7 +496,7 @@ class Training(SupervisorTest):
         log = self.output / "logs" / "supervisor.log"
         self.wait_for(first, lambda: checkpoints(self.output) and "is the folder of run " in log.read_text())
         by_program = {os.path.basename(os.readlink(f"/proc/{p}/exe")): p for p in support.processes_with(str(self.output))}
-        rank, launcher = by_program["train_mnist"], next(by_program[name] for name in ("orterun", "mpirun") if name in by_program)
+        rank, launcher = by_program["train_mnist"], support.launcher_of(str(self.output))
         os.kill(rank, signal.SIGSTOP)  # so that the other run is there first
         shutil.rmtree(self.output)
         self.succeed(training(1, 40, self.output))

@@ -14,6 +14,7 @@ ONCE = [*SMALL, "--epochs", 1, "--loaders", 0]
 @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two cores")
 class Placement(support.SystemTest):
     def said(self, mpirun, *arguments):
+        self.need_open_mpi()
         result = self.succeed(["mpirun", *mpirun, *program("train_mnist", *ONCE, "--output", self.scratch / "run", *arguments)],
                               environment=launch_environment())
         self.assertEqual(result.output.count("\ncores: "), 1, result)

@@ -80,7 +80,7 @@ class Disagrees(support.SystemTest):
 
     def differ(self, second, *fragments, first=None):
         first = first or program("train_mnist", *MLP, "--max-steps", 2, "--output", self.scratch / "run")
-        command = ["mpirun", "--oversubscribe", "-n", "1", *first, ":", "-n", "1", *second]
+        command = [*support.mpirun(1), *first, ":", "-n", "1", *second]
         result = self.run_command(command, environment=support.launch_environment())
         self.assertNotEqual(result.status, 0, result)
         for fragment in fragments:

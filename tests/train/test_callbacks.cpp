@@ -92,7 +92,7 @@ class Keeps : public Callback {
   std::int64_t value_;
 };
 
-Keeps& add_to(CallbackList& list, const std::string& state, std::int64_t value = 0) {
+Keeps& add_to(CallbackList& list, const char* state, std::int64_t value = 0) {
   auto callback = std::make_unique<Keeps>(state, value);
   Keeps& added = *callback;
   list.add(Stage::Program, std::move(callback));

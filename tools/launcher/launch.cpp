@@ -11,11 +11,14 @@
 #include <optional>
 #include <utility>
 
+#include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/exit_status.h"
+#include "lockstep/launch/mpirun_kind.h"
 #include "tools/launcher/environment_options.h"
 #include "tools/launcher/gathering.h"
 #include "tools/launcher/head_job.h"
+#include "tools/launcher/hydra_line.h"
 #include "tools/launcher/job_ports.h"
 #include "tools/launcher/member.h"
 #include "tools/launcher/mpirun_line.h"
@@ -38,11 +41,13 @@ std::optional<std::string> variable(const std::string& name) {
 }
 
 MpirunLine line_of(const LaunchOptions& o) {
-  MpirunLine line{.own_name = own_name(), .program = o.words};
+  const auto kind = launch::mpirun_kind("mpirun", comm::Environment::library());
+  MpirunLine line{.kind = kind, .own_name = own_name(), .program = o.words};
+  const bool hydra = kind == launch::MpirunKind::Hydra;
   // Open MPI's mpirun asks root to confirm; whoever starts programs by torchrun's command line is not asked there
   // either.
-  if (::geteuid() == 0) line.extra.push_back("--allow-run-as-root");
-  if (o.mpirun.tag_output) line.extra.push_back("--tag-output");
+  if (!hydra && ::geteuid() == 0) line.extra.push_back("--allow-run-as-root");
+  if (o.mpirun.tag_output) line.extra.emplace_back(hydra ? "-prepend-rank" : "--tag-output");
   for (std::string& word : launch::split_words(o.mpirun.words, "--mpi-args")) line.extra.push_back(std::move(word));
   return line;
 }
@@ -64,6 +69,7 @@ int launch_here(const LaunchOptions& o, supervisor::Signals& signals) {
   }
   MpirunLine line = line_of(o);
   line.hosts = fmt::format("{}:{}", own.host, own.ranks);
+  line.here = true;
   line.ranks = own.ranks;
   line.ports = plan_job_ports(o, {.ranks_per_host = own.ranks});
   check_job_ports(line.ports, own.ranks);
@@ -87,7 +93,10 @@ int launch_by_ssh(const LaunchOptions& o, supervisor::Signals& signals) {
   check_job_ports(line.ports, 0);                   // mpirun's own; this may be no host of the job
   line.own_name = own_folder() + "/" + own_name();  // other hosts' PATH is ssh's
   line.variables = master_variables(host_name(), port_for_programs(line.ports));
-  HeadJob job({.words = mpirun_words(line, variable), .stop_limit = o.stop_timeout * 1000ms}, nullptr, signals, say);
+  std::map<std::string, std::string> variables;
+  if (line.kind == launch::MpirunKind::Hydra) variables = hydra_variables(line);
+  HeadJob job({.words = mpirun_words(line, variable), .variables = variables, .stop_limit = o.stop_timeout * 1000ms},
+              nullptr, signals, say);
   return say_end(job, job.run());
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <array>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -18,11 +20,13 @@ using namespace std::chrono_literals;
 
 constexpr auto kOftenAtFirst = 30s;
 constexpr auto kAskAgain = 1s;  // ranks that have started since
-constexpr std::string_view kRank = "OMPI_COMM_WORLD_RANK=";
 
+// Open MPI gives it; then Hydra.
 bool has_rank(pid_t pid) {
   const std::string environment = supervisor::proc_file(fmt::format("/proc/{}/environ", pid));
-  return environment.starts_with(kRank) || environment.find('\0' + std::string(kRank)) != environment.npos;
+  return std::ranges::any_of(std::array{"OMPI_COMM_WORLD_RANK=", "PMI_RANK="}, [&](const char* variable) {
+    return environment.starts_with(variable) || environment.find('\0' + std::string(variable)) != environment.npos;
+  });
 }
 
 pid_t parent_of(pid_t pid) {

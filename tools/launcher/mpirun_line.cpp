@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tools/launcher/hydra_line.h"
+
 namespace lockstep::launcher {
 namespace {
 
@@ -20,6 +22,7 @@ void add_agents(launch::MpirunWords& words, const MpirunLine& line) {
 }  // namespace
 
 std::vector<std::string> mpirun_words(const MpirunLine& line, const ReadVariable& variable) {
+  if (line.kind == launch::MpirunKind::Hydra) return hydra_words(line);
   launch::MpirunWords words(line.extra, variable);
   if (line.agents > 0) add_agents(words, line);
   if (!line.network.empty()) {

@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/launch/mpirun_kind.h"
 #include "lockstep/launch/mpirun_words.h"
 
 namespace lockstep::launcher {
 
 struct MpirunLine {
+  launch::MpirunKind kind = launch::MpirunKind::OpenMpi;
+  bool here = false;       // all ranks are on this machine
   std::string hosts{};     // "a:8,b:8", for --host
   std::string hostfile{};  // in its place
   int ranks = 0;           // 0: as many as there are slots

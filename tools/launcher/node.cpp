@@ -13,6 +13,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/launch/host_list.h"
+#include "lockstep/launch/mpirun_kind.h"
 #include "tools/launcher/secret.h"
 
 namespace lockstep::launcher {
@@ -21,20 +22,6 @@ namespace {
 bool is_file(const std::filesystem::path& path) {
   std::error_code error;
   return std::filesystem::is_regular_file(path, error);
-}
-
-// Empty: it is not in PATH.
-std::filesystem::path find_program(const std::string& name) {
-  if (name.find('/') != name.npos) return name;
-  const char* variable = std::getenv("PATH");
-  const std::string path = variable == nullptr ? "" : variable;
-  for (std::size_t at = 0; at <= path.size();) {
-    const std::size_t end = std::min(path.find(':', at), path.size());
-    auto found = std::filesystem::path(path.substr(at, end - at)) / name;
-    if (is_file(found) && ::access(found.c_str(), X_OK) == 0) return found;
-    at = end + 1;
-  }
-  return {};
 }
 
 }  // namespace
@@ -66,7 +53,7 @@ Join describe_node(const LaunchOptions& options, int node, int nodes) {
             .version = options.version,
             .mpi = comm::Environment::library(),
             .words = options.words};
-  const std::filesystem::path program = find_program(options.words[0]);
+  const std::filesystem::path program = launch::find_program(options.words[0]);
   const std::string folder = std::filesystem::current_path().string();
   if (program.empty()) {
     join.problem = fmt::format("no program '{0}' in PATH; ./{0} is one in the working directory", options.words[0]);

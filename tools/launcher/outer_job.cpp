@@ -57,7 +57,8 @@ int outer_size(const ReadVariable& variable) {
 }
 
 bool is_of_outer_job(const std::string& name) {
-  for (const std::string_view prefix : {"PMIX_", "ORTE_", "PRTE_", "PMI_", "SLURM_PMIX"}) {
+  for (const std::string_view prefix :
+       {"PMIX_", "ORTE_", "PRTE_", "PMI_", "SLURM_PMIX", "MPI_LOCAL", "HYDI_", "HYDRA_PROXY"}) {
     if (name.starts_with(prefix)) return true;
   }
   constexpr std::string_view kParameter = "OMPI_MCA_";

@@ -13,6 +13,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
+#include "tools/launcher/hydra_line.h"
 
 namespace lockstep::launcher {
 namespace {
@@ -78,14 +79,16 @@ Variables node_variables(int node, const std::vector<std::string>& words, const 
 
 Variables rank_variables(const Variables& environment, int cores) {
   Variables set;
-  const auto copy = [&](const char* to, const char* from, const char* otherwise) {
-    set[to] = value(environment, from, otherwise);
+  const auto copy = [&](const char* to, const char* open_mpi, const char* hydra, const char* otherwise) {
+    set[to] = value(environment, open_mpi, value(environment, hydra, otherwise));
   };
-  copy("RANK", "OMPI_COMM_WORLD_RANK", "0");
-  copy("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "1");
-  copy("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "0");
-  copy("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "1");
-  set["NODE_RANK"] = value(environment, kNode, daemon_number(environment));
+  copy("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "0");
+  copy("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "1");
+  copy("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "0");
+  copy("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "1");
+  const std::string slots = value(environment, kSlotsVariable, "");
+  set["NODE_RANK"] = slots.empty() ? value(environment, kNode, daemon_number(environment))
+                                   : std::to_string(host_of_rank(slots, number(set["RANK"])));
   set["GROUP_RANK"] = set["NODE_RANK"];
   set["PATH"] = without_entry(value(environment, "PATH", ""), value(environment, kBin, ""));
   // A spinning rank keeps the one that it waits for off the core.
@@ -101,7 +104,8 @@ int become_rank(std::vector<std::string> words) {
     const std::size_t equals = text.find('=');
     if (equals != text.npos) environment[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  const std::string rank = value(environment, "OMPI_COMM_WORLD_RANK", "0"), folder = value(environment, kDirectory, "");
+  const std::string rank = value(environment, "OMPI_COMM_WORLD_RANK", value(environment, "PMI_RANK", "0")),
+                    folder = value(environment, kDirectory, "");
   if (const std::string own = value(environment, kWords, ""); !own.empty())
     words = nlohmann::json::parse(own).get<std::vector<std::string>>();
   check(!words.empty(), "launch", "launch-rank has no program");
@@ -109,7 +113,7 @@ int become_rank(std::vector<std::string> words) {
     words.insert(words.begin(), wrapper);
   for (const auto& [name, text] : rank_variables(environment, allowed_cpus()))
     check_call(::setenv(name.c_str(), text.c_str(), 1) == 0, "launch", "{} cannot be set", name);
-  for (const char* name : {kNode, kDirectory, kBin, kWords, kAgent, kWrapper}) ::unsetenv(name);
+  for (const char* name : {kNode, kDirectory, kBin, kWords, kAgent, kWrapper, kSlotsVariable}) ::unsetenv(name);
   if (!folder.empty() && ::chdir(folder.c_str()) != 0)
     return say(126, rank, fmt::format("folder {}: {}", folder, std::strerror(errno)));
   std::vector<char*> arguments;

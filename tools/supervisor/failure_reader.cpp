@@ -33,6 +33,7 @@ void FailureReader::line(const std::string& text) {
   std::smatch found;
   if (program_.empty() && std::regex_search(text, found, ended)) program_ = found[2];
   if (program_.empty() && std::regex_search(text, found, agreed)) program_ = found[1];
+  line_of_hydra(text);
   if (!mpirun_.empty()) return;
   if (std::regex_search(text, found, signalled)) {
     mpirun_ = fmt::format("rank {} on host {}: {}", found[1].str(), found[2].str(), found[3].str());
@@ -42,6 +43,22 @@ void FailureReader::line(const std::string& text) {
     mpirun_ = fmt::format("rank {}: exit code {}", rank_, found[1].str());
   } else if (std::regex_search(text, found, daemon)) {
     mpirun_ = fmt::format("host {}: connection lost", found[1].str());
+  }
+}
+
+// In three lines: the process, its exit code and, for a signal, the signal's name.
+void FailureReader::line_of_hydra(const std::string& text) {
+  static const std::regex process(R"(^=\s+(?:RANK (\d+) )?PID (\d+) RUNNING AT (\S+))");
+  static const std::regex code(R"(^=\s+EXIT CODE: (\d+))");
+  static const std::regex signalled(R"(^YOUR APPLICATION TERMINATED WITH THE EXIT STRING: (.*))");
+  std::smatch found;
+  if (mpirun_.empty() && std::regex_search(text, found, process)) {
+    rank_ = fmt::format("{} on host {}", found[1].matched ? "rank " + found[1].str() : "process " + found[2].str(),
+                        found[3].str());
+  } else if (mpirun_.empty() && !rank_.empty() && std::regex_search(text, found, code)) {
+    mpirun_ = fmt::format("{}: exit code {}", rank_, found[1].str());
+  } else if (!rank_.empty() && std::regex_search(text, found, signalled)) {
+    mpirun_ = fmt::format("{}: {}", rank_, found[1].str());
   }
 }
 

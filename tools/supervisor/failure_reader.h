@@ -1,5 +1,5 @@
-// Finds the rank that failed first in the text of a job's stderr: mpirun's own reports (Open MPI 4) and the lines with
-// which Lockstep's programs end.
+// Finds the rank that failed first in the text of a job's stderr: mpirun's own reports (Open MPI, Hydra) and the lines
+// with which Lockstep's programs end.
 #pragma once
 
 #include <string>
@@ -19,11 +19,12 @@ class FailureReader {
 
  private:
   void line(const std::string& text);
+  void line_of_hydra(const std::string& text);
 
   std::string rest_;  // of a line that is not complete
   // A program's own message counts more than mpirun's report about it.
   std::string program_, mpirun_;
-  std::string rank_;  // of mpirun's report in several lines
+  std::string rank_;  // of mpirun's report in several lines; of Hydra's: the process
 };
 
 }  // namespace lockstep::supervisor

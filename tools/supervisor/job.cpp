@@ -47,7 +47,7 @@ class Run {
       while (const auto number = signals_.next()) pass_signal(*number);
       if (started_ && !end_.asked && !end_.stopped && options_.wants_stop && options_.wants_stop()) {
         end_.stopped = true;
-        process_.signal(SIGUSR2);
+        process_.signal(stop_signal());
       }
       watch_start();
       look();
@@ -55,13 +55,17 @@ class Run {
     if (options_.look) options_.look();
     pass_last_text();
     end_.status = *process_.ended();
-    if (end_.failure.empty()) end_.failure = reader_.summary();
-    end_.words = reader_.words();
+    if (end_.failure.empty()) end_.failure = readers_.errors.summary();
+    if (end_.failure.empty()) end_.failure = readers_.output.summary();
+    end_.words = readers_.errors.words();
     end_.seconds = std::chrono::duration<double>(Clock::now() - times_.began).count();
     return end_;
   }
 
  private:
+  bool is_hydra() const { return options_.launcher == launch::MpirunKind::Hydra; }
+  int stop_signal() const { return is_hydra() ? SIGTERM : SIGUSR2; }
+
   // Where the job has closed a stream, or its text is not wanted now, there is nothing to wait for; poll() leaves
   // negative descriptors out.
   void wait() {
@@ -99,7 +103,8 @@ class Run {
     if (text.empty()) return;
     if (!times_.printed) times_.printed = Clock::now();
     console_.pass(stream, text);
-    if (stream == Stream::Errors) reader_.read(text);
+    if (stream == Stream::Errors) readers_.errors.read(text);
+    if (stream == Stream::Output && is_hydra()) readers_.output.read(text);
   }
 
   void pass_signal(int number) {
@@ -107,9 +112,9 @@ class Run {
     end_.asked = true;
     switch (++requests_) {
       case 1:
-        return pass_when_started(SIGUSR2);
+        return pass_when_started(stop_signal());
       case 2:
-        return process_.signal(SIGTERM);
+        return process_.signal(is_hydra() ? SIGKILL : SIGTERM);
       default:
         return process_.signal(SIGKILL);
     }
@@ -148,6 +153,9 @@ class Run {
     Clock::time_point began = Clock::now(), next_start_look = began, next_look = began;
     std::optional<Clock::time_point> printed{};
   };
+  struct Readers {
+    FailureReader errors, output;  // Hydra reports on stdout
+  };
   struct Closed {
     bool output = false, errors = false;  // the job's streams
   };
@@ -158,7 +166,7 @@ class Run {
   OutputFolder::Stamps before_;
   Times times_;
   Process process_;
-  FailureReader reader_;
+  Readers readers_;
   JobEnd end_;
   int requests_ = 0;
   std::set<int> held_;  // signals for when it has started

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/launch/mpirun_kind.h"
 #include "tools/supervisor/console.h"
 #include "tools/supervisor/signals.h"
 
@@ -19,6 +20,7 @@ struct JobOptions {
   std::map<std::string, std::string> variables{};
   std::filesystem::path output{};         // the folder that it writes to
   std::chrono::seconds start_limit{300};  // until it has written something there, or printed something; 0: any time
+  launch::MpirunKind launcher = launch::MpirunKind::None;
   std::function<bool()>
       wants_stop{};  // called a few times a second once the job has started: whether to stop it in good order
   std::function<void()> look{};  // called now and then while it runs, and once more when it has just ended
@@ -35,7 +37,8 @@ struct JobEnd {
 
 // A job is asked to stop in good order by SIGUSR2, which mpirun and srun hand on to the ranks, while SIGTERM would be
 // their end; a job that has written nothing in its folder yet, and so may not listen, gets it when it has. A second
-// request ends it, a third kills the launcher.
+// request ends it, a third kills the launcher. Hydra hands SIGTERM on and would die of SIGUSR2: it is asked by SIGTERM,
+// and a second request kills it.
 JobEnd run_job(const JobOptions& options, Signals& signals, Console& console);
 
 }  // namespace lockstep::supervisor

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -13,86 +12,46 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <set>
 #include <span>
+#include <sstream>
 #include <system_error>
 
 #include "lockstep/core/error.h"
 #include "lockstep/io/atomic_file.h"
 #include "lockstep/launch/host_option.h"
 #include "lockstep/launch/hostfile.h"
+#include "lockstep/launch/machinefile.h"
 #include "lockstep/train/options/flat_toml.h"
+#include "tools/supervisor/launcher_options.h"
 
 namespace lockstep::supervisor {
 namespace {
 
-// Open MPI 4.1's options that take one value, from `mpirun --help all`; with one dash or two.
-const std::set<std::string_view>& options_with_value() {
-  static const std::set<std::string_view> names{"am",
-                                                "bind-to",
-                                                "c",
-                                                "cf",
-                                                "cartofile",
-                                                "cpu-list",
-                                                "cpu-set",
-                                                "cpus-per-proc",
-                                                "cpus-per-rank",
-                                                "debugger",
-                                                "default-hostfile",
-                                                "fwd-environment",
-                                                "H",
-                                                "host",
-                                                "hostfile",
-                                                "hnp",
-                                                "launch-agent",
-                                                "machinefile",
-                                                "map-by",
-                                                "max-restarts",
-                                                "max-vm-size",
-                                                "N",
-                                                "n",
-                                                "np",
-                                                "npernode",
-                                                "npersocket",
-                                                "ompi-server",
-                                                "output-filename",
-                                                "path",
-                                                "personality",
-                                                "ppr",
-                                                "prefix",
-                                                "preload-files",
-                                                "rank-by",
-                                                "rankfile",
-                                                "report-events",
-                                                "report-pid",
-                                                "report-uri",
-                                                "rf",
-                                                "slot-list",
-                                                "stdin",
-                                                "timeout",
-                                                "tune",
-                                                "wd",
-                                                "wdir",
-                                                "x",
-                                                "xml-file",
-                                                "xterm"};
-  return names;
+using Meaning = LauncherOption::Meaning;
+using launch::MpirunKind;
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
 }
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::vector<std::string> joined_words(std::vector<std::string> first, const std::string& more) {
+  for (std::string& word : words_of(more)) first.push_back(std::move(word));
+  return first;
+}
 
-std::string_view without_dashes(std::string_view word) {
-  word.remove_prefix(std::min<std::size_t>(word.starts_with("--") ? 2 : 1, word.size()));
-  return word;
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
 }  // namespace
 
-JobCommand::JobCommand(std::vector<std::string> words) : words_(std::move(words)) {
+JobCommand::JobCommand(std::vector<std::string> words, MpirunKind kind) : words_(std::move(words)), kind_(kind) {
   check(!words_.empty(), "run", "no command, expected: lockstep run [OPTIONS] -- mpirun ... PROGRAM ...");
-  constexpr std::array<std::string_view, 4> names{"mpirun", "mpiexec", "orterun", "mpirun.openmpi"};
-  mpirun_ = std::find(names.begin(), names.end(), base_name(words_[0])) != names.end();
-  if (mpirun_) {
+  if (is_mpirun()) {
     read_launcher_options();
     read_hosts();
   }
@@ -102,22 +61,13 @@ JobCommand::JobCommand(std::vector<std::string> words) : words_(std::move(words)
 void JobCommand::read_launcher_options() {
   std::size_t at = 1;
   while (at < words_.size() && words_[at].starts_with('-')) {
-    const std::string_view name = without_dashes(words_[at]);
-    const std::size_t values = name == "mca" || name == "gmca" ? 2 : options_with_value().count(name);
-    check(at + values < words_.size(), "run", "{} of mpirun has no value", words_[at]);
-    check(name != "app" && name != "rf" && name != "rankfile", "run",
+    const LauncherOption option = launcher_option(kind_, words_[at]);
+    check(at + option.values < words_.size(), "run", "{} of mpirun has no value", words_[at]);
+    check(option.meaning != Meaning::Places, "run",
           "mpirun {} is not supervised, as places of ranks cannot follow the hosts; expected --hostfile or --host",
           words_[at]);
-    if (values == 2) mca_.emplace_back(words_[at + 1], words_[at + 2]);
-    if (name == "n" || name == "np" || name == "c") at_.ranks = at + 1;
-    if (name == "hostfile" || name == "machinefile" || name == "default-hostfile") at_.hostfile = at + 1;
-    if (name == "wd" || name == "wdir") folder_ = words_[at + 1];
-    if (name == "wd" || name == "wdir" || name == "path" || name.starts_with("preload")) elsewhere_ = true;
-    if (name == "H" || name == "host") {
-      check(at_.host_list == 0, "run", "mpirun has --host twice, expected one list with commas");
-      at_.host_list = at + 1;
-    }
-    at += 1 + values;
+    take_option(option, at);
+    at += 1 + option.values;
   }
   at_.program = at;
   check(at_.program < words_.size(), "run", "no program in the mpirun command");
@@ -132,6 +82,35 @@ void JobCommand::read_launcher_options() {
   ranks_ = ranks;
 }
 
+void JobCommand::take_option(const LauncherOption& option, std::size_t at) {
+  switch (option.meaning) {
+    case Meaning::Ranks:
+      at_.ranks = at + 1;
+      break;
+    case Meaning::Hostfile:
+      at_.hostfile = at + 1;
+      break;
+    case Meaning::HostList:
+      check(at_.host_list == 0, "run", "mpirun has {} twice, expected one list with commas", words_[at]);
+      at_.host_list = at + 1;
+      break;
+    case Meaning::Folder:
+      folder_ = words_[at + 1];
+      elsewhere_ = true;
+      break;
+    case Meaning::Elsewhere:
+      elsewhere_ = true;
+      break;
+    case Meaning::Setting:
+      settings_.emplace_back(option.values == 2 ? words_[at + 1] : std::string(option.name),
+                             words_[at + option.values]);
+      break;
+    case Meaning::Other:
+    case Meaning::Places:
+      break;
+  }
+}
+
 void JobCommand::read_hosts() {
   check(at_.hostfile == 0 || at_.host_list == 0, "run", "mpirun has --hostfile and --host, expected one of them");
   if (at_.host_list > 0) hosts_ = launch::parse_host_list(words_[at_.host_list], "--host");
@@ -141,7 +120,8 @@ void JobCommand::read_hosts() {
   std::error_code error;  // a directory can be opened, and then not be read
   check(file.is_open() && !std::filesystem::is_directory(path, error), "run", "hostfile {} cannot be read", path);
   hostfile_text_.assign(std::istreambuf_iterator<char>(file), {});
-  hosts_ = launch::parse_hostfile(hostfile_text_, path);
+  hosts_ = kind_ == MpirunKind::Hydra ? launch::parse_machinefile(hostfile_text_, path)
+                                      : launch::parse_hostfile(hostfile_text_, path);
 }
 
 // A file that is not there, or that the program would refuse, is for the program to complain about.
@@ -182,24 +162,55 @@ std::optional<std::string> JobCommand::command_line_option(std::string_view name
   return value;
 }
 
-std::optional<std::string> JobCommand::mca(std::string_view name) const {
-  for (const auto& [key, value] : mca_) {
+std::optional<std::string> JobCommand::setting(std::string_view name) const {
+  for (const auto& [key, value] : settings_) {
     if (key == name) return value;
   }
-  const char* set = std::getenv(("OMPI_MCA_" + std::string(name)).c_str());
-  return set == nullptr ? std::nullopt : std::optional<std::string>(set);
+  return std::nullopt;
+}
+
+std::optional<std::string> JobCommand::mca(std::string_view name) const {
+  if (auto said = setting(name)) return said;
+  if (auto said = variable("OMPI_MCA_" + std::string(name))) return said;
+  return variable("PRTE_MCA_" + std::string(name));
 }
 
 bool JobCommand::starts_by_ssh() const {
-  if (!mpirun_) return false;
-  if (const auto chosen = mca("plm")) return chosen->find("rsh") != chosen->npos;
-  return std::getenv("SLURM_JOB_ID") == nullptr;
+  std::optional<std::string> chosen;
+  if (kind_ == MpirunKind::OpenMpi) chosen = mca("plm");
+  if (kind_ == MpirunKind::Hydra) {
+    for (const char* name : {"launcher", "bootstrap"}) {
+      if (!chosen) chosen = setting(name);
+    }
+    for (const char* name : {"HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP"}) {
+      if (!chosen) chosen = variable(name);
+    }
+  }
+  if (chosen) return chosen->find("rsh") != chosen->npos || chosen->find("ssh") != chosen->npos;
+  return is_mpirun() && !variable("SLURM_JOB_ID");
+}
+
+std::vector<std::string> JobCommand::agent() const {
+  std::optional<std::string> program, arguments;
+  if (kind_ == MpirunKind::Hydra) {
+    program = setting("launcher-exec");
+    if (!program) program = setting("bootstrap-exec");
+    if (!program) program = variable("HYDRA_LAUNCHER_EXEC");
+    arguments = variable("HYDRA_LAUNCHER_EXTRA_ARGS");
+    return joined_words({program.value_or("ssh")}, arguments.value_or(""));
+  }
+  for (const char* name : {"plm_rsh", "plm_ssh"}) {  // Open MPI 4.1, 5.0
+    if (!program) program = mca(std::string(name) + "_agent");
+    if (!arguments) arguments = mca(std::string(name) + "_args");
+  }
+  const std::string agents = program.value_or("ssh");
+  return joined_words(words_of(agents.substr(0, agents.find(':'))), arguments.value_or(""));
 }
 
 std::optional<JobCommand::Obstacle> JobCommand::obstacle() const {
   const std::string& program = words_[at_.program];
   const bool here = std::ranges::all_of(hosts_.hosts, [](const auto& h) { return launch::is_this_machine(h.name); });
-  const bool scheduled = mpirun_ && hosts_.hosts.empty() && !starts_by_ssh();
+  const bool scheduled = is_mpirun() && hosts_.hosts.empty() && !starts_by_ssh();
   if (!here || scheduled || elsewhere_ || program.find('/') == program.npos) return std::nullopt;
   struct stat found {};
   if (::stat(program.c_str(), &found) != 0) {
@@ -214,7 +225,8 @@ std::vector<std::string> JobCommand::words(const Change& change) const {
   std::vector<std::string> words = words_;
   if (!change.lost.empty()) {
     if (at_.hostfile > 0) {
-      const std::string text = launch::hostfile_without(hostfile_text_, change.lost);
+      const std::string text = kind_ == MpirunKind::Hydra ? launch::machinefile_without(hostfile_text_, change.lost)
+                                                          : launch::hostfile_without(hostfile_text_, change.lost);
       io::replace_file(change.hostfile, std::as_bytes(std::span(text)));  // not through what lies there
       words[at_.hostfile] = change.hostfile;
     } else {

@@ -10,15 +10,20 @@
 #include <vector>
 
 #include "lockstep/launch/host_list.h"
+#include "lockstep/launch/mpirun_kind.h"
 
 namespace lockstep::supervisor {
 
+struct LauncherOption;
+
 class JobCommand {
  public:
-  explicit JobCommand(std::vector<std::string> words);
+  // `kind`: whose launcher the first word is (launch::mpirun_kind()).
+  JobCommand(std::vector<std::string> words, launch::MpirunKind kind);
 
-  // Open MPI's mpirun (mpiexec, orterun); anything else, as srun, is started as it is.
-  bool is_mpirun() const { return mpirun_; }
+  // mpirun (mpiexec, orterun) of Open MPI or MPICH; anything else, as srun, is started as it is.
+  bool is_mpirun() const { return kind_ != launch::MpirunKind::None; }
+  launch::MpirunKind kind() const { return kind_; }
 
   // The value of the program's option `--name`, as the program reads it: the command line's last one (srun has options
   // of the same names), else that of its --config file, which was read when the command was made.
@@ -27,12 +32,15 @@ class JobCommand {
   const std::string& config_problem() const { return config_problem_; }
   // `path` as the program means it: mpirun's --wdir may start it elsewhere.
   std::string path_of_program(const std::string& path) const;
-  // mpirun's -n; `--mca name`, with OMPI_MCA_name in the environment after it.
+  // mpirun's -n; Open MPI's `--mca name`, with OMPI_MCA_name in the environment after it.
   std::optional<std::int64_t> ranks() const { return ranks_; }
   std::optional<std::string> mca(std::string_view name) const;
 
-  // Whether mpirun reaches other hosts through its plm_rsh, that is ssh; inside a Slurm job it does not unless told so.
+  // Whether mpirun reaches other hosts by ssh or what was put in its place; inside a Slurm job it does not unless told
+  // so.
   bool starts_by_ssh() const;
+  // The words that stand before the name of such a host.
+  std::vector<std::string> agent() const;
 
   // Hosts of --hostfile or --host, read when the command was made; none: this machine, or the scheduler's choice.
   const launch::HostList& hosts() const { return hosts_; }
@@ -56,9 +64,11 @@ class JobCommand {
 
  private:
   void read_launcher_options();
+  void take_option(const LauncherOption& option, std::size_t at);
   void read_hosts();
   void read_config();
   std::optional<std::string> command_line_option(std::string_view name) const;
+  std::optional<std::string> setting(std::string_view name) const;
 
   // Indices of words.
   struct Places {
@@ -67,12 +77,13 @@ class JobCommand {
   };
 
   std::vector<std::string> words_;
-  bool mpirun_ = false, elsewhere_ = false;  // elsewhere: in a folder of mpirun's --wdir
+  launch::MpirunKind kind_;
+  bool elsewhere_ = false;  // elsewhere: in a folder of mpirun's --wdir
   Places at_;
   std::optional<std::int64_t> ranks_;
-  std::vector<std::pair<std::string, std::string>> mca_;
-  std::string folder_;                         // of --wdir
-  std::map<std::string, std::string> config_;  // values of the --config file
+  std::vector<std::pair<std::string, std::string>> settings_;  // of mpirun
+  std::string folder_;                                         // of --wdir
+  std::map<std::string, std::string> config_;                  // values of the --config file
   std::string config_problem_;
   std::string hostfile_text_;
   launch::HostList hosts_;

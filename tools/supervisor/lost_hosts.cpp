@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "tools/supervisor/hosts.h"
 
@@ -12,23 +11,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
-
 }  // namespace
 
 ProbeOptions LostHosts::probe_options() const {
-  const std::string agents = command_.mca("plm_rsh_agent").value_or("ssh");
-  ProbeOptions probe{.agent = words_of(agents.substr(0, agents.find(':'))),
-                     .job = options_.job,
-                     .traces = traces_.jobs(),
-                     .limit = options_.limit};
-  for (const std::string& word : words_of(command_.mca("plm_rsh_args").value_or(""))) probe.agent.push_back(word);
-  return probe;
+  return {.agent = command_.agent(), .job = options_.job, .traces = traces_.jobs(), .limit = options_.limit};
 }
 
 std::vector<std::string> LostHosts::ask_all() {

@@ -126,6 +126,7 @@ RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t nu
                               .variables = variables(id_),
                               .output = output_.path(),
                               .start_limit = options_.start_limit,
+                              .launcher = command_.kind(),
                               .wants_stop = [this] { return host_is_back(); },
                               .look =
                                   [this, own = holder.empty()] {

@@ -25,6 +25,7 @@ struct Rmsprop {
             epsilon = static_cast<T>(options.epsilon), momentum = static_cast<T>(options.momentum),
             decay = static_cast<T>(r.weight_decay),
             rate = static_cast<T>(r.learning_rate)](T& w, T g, T& square, auto&... more) {
+      static_cast<void>(momentum);  // of the rules that have some
       T* const states[] = {&square, &more...};
       const T d = g + decay * w;
       square = alpha * square + rest * d * d;

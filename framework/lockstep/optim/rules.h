@@ -11,6 +11,11 @@
 #include "lockstep/core/sum_of_squares.h"
 #include "lockstep/optim/update_rule.h"
 
+#ifdef __clang__  // which tells of each loop that it does not vectorise in spite of `omp simd`
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
+
 namespace lockstep::optim {
 
 // Scales an element of the summed gradient, and clips it by value; a NaN stays a NaN.
@@ -103,3 +108,7 @@ class ElementwiseRule final : public UpdateRule {
 };
 
 }  // namespace lockstep::optim
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif

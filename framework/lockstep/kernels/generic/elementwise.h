@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "lockstep/core/independent.h"
 #include "lockstep/core/parallel_for.h"
 
 namespace lockstep::kernels::generic {
@@ -15,7 +16,7 @@ namespace lockstep::kernels::generic {
 template <class T, class To, class F>
 void map(std::int64_t n, const T* x, To* y, F f) {
   parallel_for(n, 1, [=](std::int64_t begin, std::int64_t end) {
-#pragma GCC ivdep
+    LOCKSTEP_INDEPENDENT
     for (std::int64_t i = begin; i < end; ++i) y[i] = f(x[i]);
   });
 }
@@ -24,7 +25,7 @@ void map(std::int64_t n, const T* x, To* y, F f) {
 template <class T, class F>
 void map2(std::int64_t n, const T* a, const T* b, T* y, F f) {
   parallel_for(n, 1, [=](std::int64_t begin, std::int64_t end) {
-#pragma GCC ivdep
+    LOCKSTEP_INDEPENDENT
     for (std::int64_t i = begin; i < end; ++i) y[i] = f(a[i], b[i]);
   });
 }

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/independent.h"
 #include "lockstep/core/math.h"
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
@@ -62,7 +63,7 @@ struct SumRule {
   void across(Walk rows, std::int64_t count, const T* x, std::int64_t width, State* totals) const {
     for (std::int64_t r = 0; r < count; ++r, rows.next()) {
       const T* row = x + rows.offset();
-#pragma GCC ivdep
+      LOCKSTEP_INDEPENDENT
       for (std::int64_t c = 0; c < width; ++c) totals[c] += static_cast<double>(row[c]);
     }
   }

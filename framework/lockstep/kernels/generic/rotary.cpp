@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/core/bfloat16.h"
+#include "lockstep/core/independent.h"
 #include "lockstep/core/math.h"
 #include "lockstep/core/parallel_for.h"
 
@@ -13,7 +14,7 @@ namespace {
 template <class T, class Angle>
 void turn(std::int64_t pairs, std::int64_t step, std::int64_t apart, const Angle* cosines, const Angle* sines,
           const T* x, T* y) {
-#pragma GCC ivdep
+  LOCKSTEP_INDEPENDENT
   for (std::int64_t i = 0; i < pairs; ++i) {
     const Angle a = static_cast<Angle>(x[i * step]), b = static_cast<Angle>(x[i * step + apart]);
     y[i * step] = static_cast<T>(a * cosines[i] - b * sines[i]);

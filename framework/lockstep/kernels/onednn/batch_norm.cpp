@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "lockstep/kernels/onednn/library.h"
 #include "lockstep/kernels/onednn/memory_layout.h"
@@ -74,16 +76,16 @@ std::optional<KernelOffer> batch_norm_gradient(const KernelRequest& r, std::span
   const auto primitive = normalization_gradient(*x, 0.0f, kFlags, attributes(), hint);
   if (!primitive) return std::nullopt;
   const auto per_channel = descriptor(r.inputs[2]);
-  auto offer = primitive_offer(r, primitive,
-                               {{DNNL_ARG_SRC, 0, false, *x},
+  std::vector<Binding> bindings{{DNNL_ARG_SRC, 0, false, *x},
                                 {DNNL_ARG_DIFF_DST, 1, false, *x},
                                 {DNNL_ARG_SCALE, 2, false, per_channel},
-                                {DNNL_ARG_SHIFT, 2, false, per_channel},  // required but not read
                                 {DNNL_ARG_MEAN, 3, false, per_channel},
                                 {DNNL_ARG_VARIANCE, 4, false, per_channel},
                                 {DNNL_ARG_DIFF_SRC, 0, true, *x},
                                 {DNNL_ARG_DIFF_SCALE, 1, true, per_channel},
-                                {DNNL_ARG_DIFF_SHIFT, 2, true, per_channel}});
+                                {DNNL_ARG_DIFF_SHIFT, 2, true, per_channel}};
+  if (kNormalizationGradientTakesShift) bindings.push_back({DNNL_ARG_SHIFT, 2, false, per_channel});
+  auto offer = primitive_offer(r, primitive, std::move(bindings));
   if (!offer) return std::nullopt;
   offer->build = [build = std::move(offer->build), channels = r.inputs[0].shape[1]] {
     auto differentiate = build();

@@ -51,19 +51,25 @@ bool supported(const KernelRequest& r) {
   return std::ranges::all_of(r.inputs, fits) && std::ranges::all_of(r.outputs, fits);
 }
 
-// One offer per algorithm that oneDNN has for the shape, in the order of the rule. Winograd's descriptors throw where
-// it does not apply.
+// Descriptors of some algorithms throw where these do not apply.
+template <class Offer>
+std::optional<KernelOffer> if_implemented(Offer offer) {
+  try {
+    return offer();
+  } catch (const dnnl::error& e) {
+    if (e.status != dnnl_unimplemented) throw;
+    return std::nullopt;
+  }
+}
+
+// One offer per algorithm that oneDNN has for the shape, in the order of the rule.
 template <class Offer>
 std::vector<KernelOffer> offers(const KernelRequest& r, const ConvolutionShape& shape, Direction direction,
                                 Offer offer) {
   std::vector<KernelOffer> result;
   const DType dtype = r.inputs[0].dtype;
   for (const dnnl::algorithm algorithm : algorithms(shape, direction, dtype, r.options.conv_math)) {
-    try {
-      if (auto made = offer(algorithm)) result.push_back(std::move(*made));
-    } catch (const dnnl::error& e) {
-      if (e.status != dnnl_unimplemented) throw;
-    }
+    if (auto made = if_implemented([&] { return offer(algorithm); })) result.push_back(std::move(*made));
   }
   return result;
 }
@@ -87,20 +93,45 @@ std::vector<KernelOffer> convolution_forward(const KernelRequest& r, std::span<c
   });
 }
 
-std::vector<KernelOffer> convolution_backward_data(const KernelRequest& r, std::span<const Layout>) {
+namespace {
+
+std::optional<KernelOffer> data_gradient_offer(const KernelRequest& r, const Problem& p, dnnl::algorithm algorithm) {
+  const auto hint = p.forward(algorithm);
+  if (!hint) return std::nullopt;
+  const auto primitive = data_gradient(algorithm, p.memory, p.window, attributes(), hint);
+  if (!primitive) return std::nullopt;
+  return primitive_offer(r, primitive,
+                         {{DNNL_ARG_DIFF_DST, 0, false, primitive.diff_dst_desc()},
+                          {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
+                          {DNNL_ARG_DIFF_SRC, 0, true, primitive.diff_src_desc()}});
+}
+
+// The problem with images in the blocks of channels in which the gradient comes; nullopt where it comes otherwise.
+std::optional<Problem> in_blocks(const KernelRequest& r, Problem p, const Layout& offered) {
+  const std::int64_t block = offered.channel_block(r.inputs[0].shape);
+  const Type& x = r.outputs[0];
+  if (block <= 1 || x.shape[1] % block != 0) return std::nullopt;
+  p.memory.y = descriptor(r.inputs[0], offered);
+  p.memory.x = descriptor(x, Layout::channels_blocked(x.shape, block));
+  return p;
+}
+
+}  // namespace
+
+// For strides oneDNN 3.x prefers images with channels last, also where all neighbours have them in blocks: two passes
+// over the images for each. So its kernel for blocks comes first there; 2.6 chooses that by itself.
+std::vector<KernelOffer> convolution_backward_data(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return {};
   const ConvolutionShape shape{r.as<ConvolutionBackwardDataOp>().options(), r.outputs[0].shape, r.inputs[1].shape,
                                r.inputs[0].shape};
   const Problem p = describe(shape, r.dtype(), false);
   return offers(r, shape, Direction::BackwardData, [&](dnnl::algorithm algorithm) -> std::optional<KernelOffer> {
-    const auto hint = p.forward(algorithm);
-    if (!hint) return std::nullopt;
-    const auto primitive = data_gradient(algorithm, p.memory, p.window, attributes(), hint);
-    if (!primitive) return std::nullopt;
-    return primitive_offer(r, primitive,
-                           {{DNNL_ARG_DIFF_DST, 0, false, primitive.diff_dst_desc()},
-                            {DNNL_ARG_WEIGHTS, 1, false, primitive.weights_desc()},
-                            {DNNL_ARG_DIFF_SRC, 0, true, primitive.diff_src_desc()}});
+    auto free = data_gradient_offer(r, p, algorithm);
+    if (!free || free->inputs[0] == offered[0]) return free;
+    const auto blocked = in_blocks(r, p, offered[0]);
+    if (!blocked) return free;
+    auto kept = if_implemented([&] { return data_gradient_offer(r, *blocked, algorithm); });
+    return kept ? std::move(kept) : std::move(free);
   });
 }
 

@@ -65,5 +65,7 @@ dnnl::batch_normalization_forward::primitive_desc forward_normalization(const dn
 dnnl::batch_normalization_backward::primitive_desc normalization_gradient(
     const dnnl::memory::desc& x, float epsilon, dnnl::normalization_flags, const dnnl::primitive_attr&,
     const dnnl::batch_normalization_forward::primitive_desc& hint);
+// Whether the gradient wants the shift, which it does not read, among its arguments (2.6), or refuses it (3.x).
+extern const bool kNormalizationGradientTakesShift;
 
 }  // namespace lockstep::kernels::onednn

@@ -119,4 +119,6 @@ dnnl::batch_normalization_backward::primitive_desc normalization_gradient(
   return {d, attributes, engine(), hint, true};
 }
 
+const bool kNormalizationGradientTakesShift = true;
+
 }  // namespace lockstep::kernels::onednn

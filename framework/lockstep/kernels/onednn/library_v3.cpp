@@ -132,4 +132,6 @@ dnnl::batch_normalization_backward::primitive_desc normalization_gradient(
   return {engine(), dnnl::prop_kind::backward, x, x, x, epsilon, flags, hint, attributes, true};
 }
 
+const bool kNormalizationGradientTakesShift = false;
+
 }  // namespace lockstep::kernels::onednn

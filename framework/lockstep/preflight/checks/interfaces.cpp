@@ -45,8 +45,9 @@ Node node_of(const RankFacts& facts) {
             .setting = facts.value.at("setting"),
             .addresses = addresses_from_json(facts.value.at("addresses"))};
   for (const json& route : facts.value.at("routes")) {
+    const std::string local = route.at("local");
     for (const InterfaceAddress& own : node.addresses) {
-      if (!node.route && own.address == route.at("local") && !own.loopback) node.route = own;
+      if (!node.route && own.address == local && !own.loopback) node.route = own;
     }
   }
   return node;

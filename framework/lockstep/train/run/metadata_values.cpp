@@ -23,13 +23,13 @@ std::string text_of(const nlohmann::json& value) {
                            : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-const nlohmann::json& metadata_entry(const nlohmann::json& metadata, const std::string& name, const std::string& file) {
+const nlohmann::json& metadata_entry(const nlohmann::json& metadata, std::string_view name, std::string_view file) {
   const auto found = metadata.find(name);
   check(found != metadata.end(), kResumeSite, "{}: its metadata has no '{}'", file, name);
   return *found;
 }
 
-const nlohmann::json& options_of(const nlohmann::json& metadata, const std::string& file) {
+const nlohmann::json& options_of(const nlohmann::json& metadata, std::string_view file) {
   const nlohmann::json& options = metadata_entry(metadata, "options", file);
   check(options.is_object(), kResumeSite, "{}: 'options' in its metadata cannot be used: expected an object", file);
   return options;

@@ -13,8 +13,8 @@ inline constexpr const char* kResumeSite = "resume";
 // Returns the value as a message shows it.
 std::string text_of(const nlohmann::json& value);
 // Return an entry, and the options, of the metadata in `file`; throw Error if there are none.
-const nlohmann::json& metadata_entry(const nlohmann::json& metadata, const std::string& name, const std::string& file);
-const nlohmann::json& options_of(const nlohmann::json& metadata, const std::string& file);
+const nlohmann::json& metadata_entry(const nlohmann::json& metadata, std::string_view name, std::string_view file);
+const nlohmann::json& options_of(const nlohmann::json& metadata, std::string_view file);
 // Throws Error with `advice` unless both have an equal entry `key`.
 void check_same(const nlohmann::json& saved, const nlohmann::json& now, const std::string& key,
                 const std::string& advice, const std::string& file);

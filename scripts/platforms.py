@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Builds and tests this checkout on each platform that can be had on this machine, and keeps the table of docs/platforms.md.
+
+scripts/platforms.py [ROW...] [--tests quick|full|none] [-R PATTERN] [-E PATTERN] [--targets NAMES] [-j N] [--list]
+
+A ROW is one of the table: the compiler, MPI and libraries of this machine (here), the same without oneDNN, with clang, with MPICH; Debian 13 in
+a chroot (scripts/check_debian.sh: root and debootstrap); AArch64 (compiled, not run). Without ROWs all that are possible are built, each in build/NAME.
+What a row needs and this machine lacks is said, and the row is left out. Each row's result replaces the one in build/platforms.json;
+--write puts the table into docs/platforms.md. The exit code is 1 where a row failed, 77 where none could
+be tried."""
+
+import argparse
+import datetime
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS, PAGE = ROOT / "build" / "platforms.json", ROOT / "docs" / "platforms.md"
+BEGIN, END = "<!-- scripts/platforms.py writes this table -->\n", "<!-- its end -->\n"
+TIERS = {"quick": ["-L", "^quick$"], "full": ["-LE", "^long$"]}
+
+# name: what the table says, CMake's options, programs without which it cannot be
+ROWS = {
+    "here": ("{system}", [], ["mpirun"]),
+    "generic": ("{system}, without oneDNN", ["-DLOCKSTEP_WITH_ONEDNN=OFF"], ["mpirun"]),
+    "clang": ("{system}, clang", ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], ["clang++", "mpirun"]),
+    "mpich": ("{system}, MPICH", [f"-DMPI_{language}_COMPILER={wrapper}.mpich" for language, wrapper in
+                                 (("C", "mpicc"), ("CXX", "mpicxx"), ("Fortran", "mpifort"))], ["mpicc.mpich", "mpirun.mpich"]),
+    "trixie": ("Debian 13, in a chroot", [], ["debootstrap"]),
+    "aarch64": ("AArch64, cross-compiled", [], ["aarch64-linux-gnu-g++"]),
+}
+
+
+def output_of(command, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options).stdout
+
+
+def environment_of(row):
+    """With MPICH's programs under their common names first in PATH, where Debian has Open MPI's."""
+    variables = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    variables["ASAN_OPTIONS"] = variables.get("ASAN_OPTIONS", "detect_leaks=0")
+    if row == "mpich":
+        folder = ROOT / "build" / "mpich-programs"
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {name: f"{name}.mpich" for name in ("mpirun", "mpiexec", "mpicc", "mpicxx", "mpifort")} | {"hydra_pmi_proxy": "hydra_pmi_proxy"}
+        for name, program in names.items():
+            link = folder / name
+            link.unlink(missing_ok=True)
+            link.symlink_to(shutil.which(program) or f"/usr/bin/{program}")
+        variables["PATH"] = f"{folder}:{variables['PATH']}"
+    return variables
+
+
+def versions(build, row, variables):
+    """Of what the build has found, as headers, programs and pkg-config say."""
+    cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M))
+    compiler = cache["CMAKE_CXX_COMPILER"]
+    first = output_of([compiler, "--version"]).splitlines()[0]
+    name = "clang" if "clang" in first else "gcc"
+    mpirun = output_of(["mpirun", "--version"], env=variables)
+    open_mpi, hydra = re.search(r"Open MPI\)? ([\d.]+)", mpirun), re.search(r"Version: +([\d.]+)", mpirun)
+    includes = "#if __has_include(<dnnl_version.h>)\n#include <dnnl_version.h>\n#endif\n#include <H5public.h>\n"
+    folders = [f"-I{folder}" for folder in ("/usr/include/hdf5/serial",)]
+    defined = dict(re.findall(r"^#define (\w+) (\S+)$", output_of([compiler, "-E", "-dM", "-x", "c++", *folders, "-"], input=includes), re.M))
+    number = lambda *names: ".".join(defined.get(n, "?") for n in names)
+    return {"compiler": f"{name} {output_of([compiler, '-dumpfullversion' if name == 'gcc' else '-dumpversion']).strip()}",
+            "MPI": f"Open MPI {open_mpi[1]}" if open_mpi else f"MPICH {hydra[1]}" if hydra else "?",
+            "oneDNN": "none" if cache.get("LOCKSTEP_WITH_ONEDNN") == "OFF" or "DNNL_VERSION_MAJOR" not in defined
+                      else number("DNNL_VERSION_MAJOR", "DNNL_VERSION_MINOR", "DNNL_VERSION_PATCH"),
+            "HDF5": number("H5_VERS_MAJOR", "H5_VERS_MINOR", "H5_VERS_RELEASE"),
+            "BLAS": f"OpenBLAS {output_of(['pkg-config', '--modversion', 'openblas']).strip()}"}
+
+
+def run(command, log, variables):
+    with open(log, "w") as file:
+        status = subprocess.run(command, cwd=ROOT, env=variables, stdout=file, stderr=subprocess.STDOUT, check=False).returncode
+    return status, log.read_text(errors="replace")
+
+
+def tests(build, tier, arguments, variables, mpi):
+    # Ranks of MPICH that wait keep their core from others.
+    words = ["ctest", "--test-dir", str(build), "-j", str(arguments.jobs if "MPICH" in mpi else 3 * arguments.jobs), "--output-on-failure", "--no-tests=error", *TIERS[tier]]
+    for option, pattern in (("-R", arguments.R), ("-E", arguments.E)):
+        words += [option, pattern] if pattern else []
+    _, text = run(words, build / f"platforms-{tier}.log", variables)
+    found = re.search(r"(\d+) tests failed out of (\d+)", text)
+    if not found:
+        return "none ran"
+    failed, total = map(int, found.groups())
+    skipped = text.count("***Skipped")
+    names = re.findall(r"^\s+\d+ - (\S+) \((?!Skipped)", text, re.M)
+    chosen = "".join(f", `{option} {pattern}`" for option, pattern in (("-R", arguments.R), ("-E", arguments.E)) if pattern).replace("|", "\\|")
+    return (f"{total - failed - skipped} of {total}{f', {skipped} skipped' if skipped else ''}{chosen}"
+            + (f"; failed: {', '.join(names[:8])}{' ...' if len(names) > 8 else ''}" if failed else ""))
+
+
+def try_here(row, arguments):
+    build, variables = ROOT / "build" / (arguments.build or row), environment_of(row)
+    build.mkdir(parents=True, exist_ok=True)
+    status, text = run(["cmake", "--preset", "release", "-B", str(build), *ROWS[row][1]], build / "platforms-cmake.log", variables)
+    if status != 0:
+        return {"builds": f"no: {text.strip().splitlines()[-1]}", "ok": False}
+    targets = arguments.targets.split() if arguments.targets else []
+    status, text = run(["cmake", "--build", str(build), "-j", str(arguments.jobs), "--", "-k", "0", *targets], build / "platforms-build.log", variables)
+    warnings = len(set(re.findall(r"^.*: warning: .*$", text, re.M)))
+    result = versions(build, row, variables)
+    result["builds"] = f"{'yes' if status == 0 else 'no'}, {warnings} warnings{' (of what the tests need)' if targets else ''}"
+    result["ok"] = status == 0 and warnings == 0
+    if arguments.tests != "none":
+        result[arguments.tests] = tests(build, arguments.tests, arguments, variables, result["MPI"])
+        result["ok"] = result["ok"] and "failed" not in result[arguments.tests] and result[arguments.tests] != "none ran"
+    return result
+
+
+def try_chroot(arguments):
+    inner = [f"--{name}={value}" for name, value in (("tests", arguments.tests), ("targets", arguments.targets), ("jobs", arguments.jobs), ("build", arguments.build)) if value]
+    inner += [word for name in ("R", "E") if (pattern := getattr(arguments, name)) for word in (f"-{name}", pattern)]
+    command = ["scripts/check_debian.sh", "trixie", "--", "python3", "scripts/platforms.py", "here", "--json", *inner]
+    text = output_of(command, cwd=ROOT)
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    return json.loads(lines[-1]) if lines else {"builds": f"no: {text.strip()[-200:]}", "ok": False}
+
+
+def try_aarch64():
+    (ROOT / "build").mkdir(exist_ok=True)
+    status, text = run(["scripts/check_aarch64.sh"], ROOT / "build" / "platforms-aarch64.log", dict(os.environ))
+    version = output_of(["aarch64-linux-gnu-g++", "-dumpfullversion"]).strip()
+    warnings = len(set(re.findall(r"^.*: warning: .*$", text, re.M)))
+    return {"compiler": f"gcc {version}", "builds": f"{'yes' if status == 0 else 'no'}, {warnings} warnings (the library)", "ok": status == 0}
+
+
+def system_name():
+    release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', Path("/etc/os-release").read_text(), re.M))
+    return f"{release.get('ID', '?').capitalize()} {release.get('VERSION_ID', '')}"
+
+
+def table(results):
+    columns = ["compiler", "MPI", "oneDNN", "HDF5", "BLAS", "builds", "quick", "full", "date"]
+    lines = [f"| platform | {' | '.join(columns[:6])} | quick tests | full tests | date |", "|" + " --- |" * (len(columns) + 1)]
+    for row in ROWS:
+        if row in results:
+            lines.append(f"| {results[row]['platform']} | " + " | ".join(results[row].get(c, "-") for c in columns) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
+    parser.add_argument("--tests", choices=("quick", "full", "none"), default="quick")
+    parser.add_argument("-R", help="of the tests, those whose names match")
+    parser.add_argument("-E", help="but not these")
+    parser.add_argument("--targets", help="build these, and not all")
+    parser.add_argument("--build", help="the name of the folder below build/ of a single row, in place of the row's own")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--list", action="store_true", help="only say which rows can be tried here")
+    parser.add_argument("--write", action="store_true", help="put the table of all results so far into docs/platforms.md")
+    parser.add_argument("--json", action="store_true", help="print the result, and keep none: for the call in a chroot")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.rows) - set(ROWS):
+        parser.error(f"no row {', '.join(sorted(unknown))}, expected some of {', '.join(ROWS)}")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    failed, tried = False, 0
+    for row in arguments.rows or ([] if arguments.write else ROWS):
+        lacking = [p for p in ROWS[row][2] if not shutil.which(p)]
+        if lacking or (row == "trixie" and os.geteuid() != 0):
+            print(f"platforms.py: {row} is left out: it needs {', '.join(lacking) or 'root'}", file=sys.stderr)
+            continue
+        tried += 1
+        if arguments.list:
+            print(row)
+            continue
+        result = try_chroot(arguments) if row == "trixie" else try_aarch64() if row == "aarch64" else try_here(row, arguments)
+        failed = failed or not result["ok"]
+        if arguments.json:
+            print(json.dumps(result))
+            continue
+        result |= {"platform": ROWS[row][0].format(system=system_name()), "date": datetime.date.today().isoformat()}
+        results[row] = results.get(row, {}) | result
+        RESULTS.write_text(json.dumps(results, indent=1))
+        print(f"{row}: {json.dumps(result)}", flush=True)
+    if arguments.write:
+        text = PAGE.read_text()
+        PAGE.write_text(text[:text.index(BEGIN) + len(BEGIN)] + "\n" + table(results) + "\n" + text[text.index(END):])
+    return 1 if failed else 0 if tried or arguments.write else 77
+
+
+if __name__ == "__main__":
+    sys.exit(main())
