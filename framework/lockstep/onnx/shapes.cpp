@@ -12,7 +12,7 @@
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/ops/slice.h"
-#include "tools/onnx/node_writer.h"
+#include "lockstep/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {

@@ -6,7 +6,7 @@
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/resample.h"
 #include "lockstep/ops/window.h"
-#include "tools/onnx/node_writer.h"
+#include "lockstep/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {

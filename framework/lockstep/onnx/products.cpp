@@ -6,7 +6,7 @@
 
 #include "lockstep/ops/embedding.h"
 #include "lockstep/ops/linear.h"
-#include "tools/onnx/node_writer.h"
+#include "lockstep/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {

@@ -5,7 +5,7 @@
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/row_norm.h"
 #include "lockstep/ops/softmax.h"
-#include "tools/onnx/node_writer.h"
+#include "lockstep/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {
