@@ -15,13 +15,13 @@
 #include "lockstep/core/random.h"
 #include "lockstep/infer/predictor.h"
 #include "lockstep/io/atomic_file.h"
+#include "lockstep/onnx/document.h"
+#include "lockstep/onnx/export.h"
+#include "lockstep/onnx/safetensors.h"
 #include "lockstep/train/options/option_checks.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
 #include "tools/use_weights.h"
-#include "lockstep/onnx/document.h"
-#include "lockstep/onnx/export.h"
-#include "lockstep/onnx/safetensors.h"
 
 namespace lockstep::tools {
 namespace {
@@ -138,7 +138,8 @@ void add_export_command(CLI::App& app) {
   command->add_option("--output", o->output, "The new file: .onnx, .safetensors or .h5")->required();
   command->add_option("--model", o->model,
                       "For .onnx: a name that `lockstep models` lists; without it the model of the run");
-  command->add_option("--program", o->program, "The program that trained; without it the one of the run, beside lockstep")
+  command
+      ->add_option("--program", o->program, "The program that trained; without it the one of the run, beside lockstep")
       ->type_name("PATH");
   command->add_option("--batch", o->batch, "For .onnx: samples per batch")
       ->check(train::whole_number<std::int64_t>)

@@ -123,7 +123,8 @@ std::vector<std::string> arguments_for(const nlohmann::json& metadata, const Use
         row.data != train::ForData::Any && options.value(row.name, nlohmann::json()) == usual[row.name];
     needed[row.name] = is_needed(row, fields) && !is_usual;
   }
-  const bool all = request.use == UseRequest::Use::Evaluate && has_new_samples(options, request.user) && !is_given(request.user, "eval-files");
+  const bool all = request.use == UseRequest::Use::Evaluate && has_new_samples(options, request.user) &&
+                   !is_given(request.user, "eval-files");
   if (all) needed["eval-files"] = needed["eval-fraction"] = false;
   if (all || request.use != UseRequest::Use::Evaluate) needed["limit-eval"] = false;
   for (const auto& [name, value] : options.items()) {

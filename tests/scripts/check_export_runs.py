@@ -16,7 +16,7 @@ except ImportError as error:
     print(f"SKIP: {error}")
     sys.exit(77)
 
-lockstep = pathlib.Path(sys.argv[1])
+lockstep = pathlib.Path(sys.argv[1]).resolve()
 TRAINING = "--max-steps 2 --epochs 1 --global-batch 8 --threads 1 --loaders 1 --eval-every 0 --lr 0.01 --warmup-epochs 0 --quiet".split()
 FIELDS = "--dataset arrays --inputs x.npy --targets y.npy --eval-fraction 0.25"
 SERIES = "--dataset arrays --inputs s.npy --targets t.npy --eval-fraction 0.25 --series"
@@ -45,7 +45,7 @@ def call(folder, *words):
 
 def write_arrays(folder):
     random = np.random.default_rng(1)
-    for name, shape in {"x": (32, 2, 8, 8), "y": (32, 1, 8, 8), "n": (32, 3), "x3": (32, 1, 6, 5, 4), "s": (32, 12, 3), "t": (32, 4)}.items():
+    for name, shape in {"x": (32, 2, 8, 8), "y": (32, 8, 8), "n": (32, 3), "x3": (32, 6, 5, 4), "s": (32, 12, 3), "t": (32, 4)}.items():
         np.save(folder / f"{name}.npy", random.standard_normal(shape).astype(np.float32))
 
 

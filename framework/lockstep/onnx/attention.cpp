@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "lockstep/core/math.h"
+#include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/attention.h"
 #include "lockstep/ops/rotary.h"
-#include "lockstep/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {
@@ -113,9 +113,10 @@ bool write_attention(const NodeWriter& w) {
   const AttentionSizes s(a, w.types);
   Document& d = w.document;
   const std::string q = heads_first(w, a.packed ? slice_of(w, w.inputs[0], 2, 0, s.heads) : w.inputs[0]);
-  const std::string k = heads_first(w, a.packed ? slice_of(w, w.inputs[0], 2, s.heads, s.heads + s.key_heads) : w.inputs[1]);
-  const std::string v =
-      heads_first(w, a.packed ? slice_of(w, w.inputs[0], 2, s.heads + s.key_heads, s.heads + 2 * s.key_heads) : w.inputs[2]);
+  const std::string k =
+      heads_first(w, a.packed ? slice_of(w, w.inputs[0], 2, s.heads, s.heads + s.key_heads) : w.inputs[1]);
+  const std::string v = heads_first(
+      w, a.packed ? slice_of(w, w.inputs[0], 2, s.heads + s.key_heads, s.heads + 2 * s.key_heads) : w.inputs[2]);
   const std::string turned = d.add("Transpose", {for_all_heads(w, k, s)}, {{"perm", Numbers{0, 1, 3, 2}}});
   std::string scores = d.add("Mul", {d.add("MatMul", {q, turned}), d.scalar(a.scale, w.dtype())});
   if (a.causal || a.window > 0 || a.alibi) scores = d.add("Add", {scores, d.constant(bias_of(a, s, w.dtype()))});

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/bag.h"
 #include "lockstep/ops/pair_products.h"
 #include "lockstep/ops/to_floating.h"
-#include "lockstep/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {

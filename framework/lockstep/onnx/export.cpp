@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/recurrent.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/ops/table.h"
-#include "lockstep/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {
 
 constexpr const char* kSite = "onnx";
-constexpr std::array kWriters{&write_pointwise, &write_windows,   &write_products,  &write_norms, &write_shapes,
-                              &write_attention, &write_recurrent, &write_spectra, &write_bags};
+constexpr std::array kWriters{&write_pointwise, &write_windows,   &write_products, &write_norms, &write_shapes,
+                              &write_attention, &write_recurrent, &write_spectra,  &write_bags};
 
 // Whether the output depends on each node. Nodes lie after those that they read.
 std::vector<bool> needed_nodes(const Graph& graph, Value output) {
@@ -27,7 +27,8 @@ std::vector<bool> needed_nodes(const Graph& graph, Value output) {
   needed[static_cast<std::size_t>(output.node())] = true;
   for (std::size_t i = needed.size(); i-- > 0;) {
     if (!needed[i]) continue;
-    for (const Value source : sources_of(graph, graph.nodes()[i])) needed[static_cast<std::size_t>(source.node())] = true;
+    for (const Value source : sources_of(graph, graph.nodes()[i]))
+      needed[static_cast<std::size_t>(source.node())] = true;
   }
   return needed;
 }
@@ -117,7 +118,8 @@ std::vector<Value> sources_of(const Graph& graph, const Node& node) {
   const bool looks_up = dynamic_cast<const TableLookupOp*>(node.op.get()) != nullptr;
   const std::size_t each = recurrent == nullptr ? 0 : recurrent->options().bias ? 3 : 2;
   for (std::size_t i = looks_up ? 1 : 0; i < node.inputs.size(); ++i) {
-    const bool is_product = each > 0 && i % each == 0 && i < each * static_cast<std::size_t>(recurrent->options().directions);
+    const bool is_product =
+        each > 0 && i % each == 0 && i < each * static_cast<std::size_t>(recurrent->options().directions);
     if (!is_product) {
       sources.push_back(node.inputs[i]);
       continue;

@@ -25,7 +25,6 @@ struct ExportSource {
 // those of the trace. Throws Error that names op and module for what ONNX has no operators for.
 std::string export_graph(const Graph& graph, Value output, const std::string& output_name, const ExportSource& source);
 
-
 // Returns the names of the inputs on which `output` depends, in the order in which the file has them.
 std::vector<std::string> exported_inputs(const Graph& graph, Value output);
 

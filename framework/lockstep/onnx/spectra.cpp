@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/fourier.h"
 #include "lockstep/ops/spectral_product.h"
-#include "lockstep/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {
@@ -166,12 +166,13 @@ void write_spectral_product(const NodeWriter& w, const SpectralProductOp& op) {
     const std::string flat = d.add("Reshape", {name, d.list({rows, columns, modes, 2})});
     return parts_of(w, d.add("Transpose", {flat}, {{"perm", Numbers{3, 2, 0, 1}}}), 0, {modes, rows, columns});
   };
-  const ComplexName y =
-      complex_product(d, by_mode(w.inputs[0], samples, in), by_mode(w.inputs[1], in, out),
-                      [&](const std::string& a, const std::string& b) { return d.add("MatMul", {a, b}); });
+  const ComplexName y = complex_product(d, by_mode(w.inputs[0], samples, in), by_mode(w.inputs[1], in, out),
+                                        [&](const std::string& a, const std::string& b) {
+                                          return d.add("MatMul", {a, b});
+                                        });
   const std::string shape = d.list({1, modes, samples, out});
-  const std::string joined = d.add("Concat", {d.add("Reshape", {y.re, shape}), d.add("Reshape", {y.im, shape})},
-                                   {{"axis", std::int64_t{0}}});
+  const std::string joined =
+      d.add("Concat", {d.add("Reshape", {y.re, shape}), d.add("Reshape", {y.im, shape})}, {{"axis", std::int64_t{0}}});
   const std::string last = d.add("Transpose", {joined}, {{"perm", Numbers{2, 3, 1, 0}}});
   d.add("Reshape", {last, d.list(w.shape().dims())}, {}, w.output);
 }

@@ -114,8 +114,8 @@ struct Options {
   bool preflight = true;  // look at hosts, cores, memory and clocks before the first step
 
   // A run that trains nothing: with the weights that checkpoints.resume or `weights` names, it evaluates, or predicts
-  // and writes the predictions to the file `predict` (data/array_file.h), or the model that predicts to the file `onnx`,
-  // or both; "": it does not.
+  // and writes the predictions to the file `predict` (data/array_file.h), or the model that predicts to the file
+  // `onnx`, or both; "": it does not.
   bool evaluate_only = false;
   std::string predict{}, onnx{}, onnx_example{};  // the last: a folder for an input of the model and its output
 

@@ -104,8 +104,8 @@ class Writer {
     // Each group is made by one thread, and no more are made ahead than there are.
     const int threads = run_.facts.threads.loaders;
     const std::int64_t own = (order->length() + groups.size - 1) / groups.size;
-    loader_ = loader_of(run_.facts.data, groups, order, threads,
-                        static_cast<int>(std::min<std::int64_t>(threads + 1, own)));
+    loader_ =
+        loader_of(run_.facts.data, groups, order, threads, static_cast<int>(std::min<std::int64_t>(threads + 1, own)));
   }
 
   void write_round(std::int64_t round) {
@@ -219,11 +219,11 @@ class Writer {
   const RunParts& run_;
   const comm::Communicator& comm_;
   Groups groups_;
-  std::optional<data::ArrayFile> file_;  // on rank 0
-  std::unique_ptr<data::Loader> loader_;   // empty: this rank has no group
-  std::map<std::int64_t, Arrays> room_;  // on rank 0: for groups of other ranks, by their samples
-  std::vector<data::Field> arrays_;      // on rank 0, from the first group on
-  std::int64_t written_ = 0;             // samples, on rank 0
+  std::optional<data::ArrayFile> file_;   // on rank 0
+  std::unique_ptr<data::Loader> loader_;  // empty: this rank has no group
+  std::map<std::int64_t, Arrays> room_;   // on rank 0: for groups of other ranks, by their samples
+  std::vector<data::Field> arrays_;       // on rank 0, from the first group on
+  std::int64_t written_ = 0;              // samples, on rank 0
   std::vector<comm::Request> sent_;
   std::exception_ptr failure_;
   BadInputs bad_;
