@@ -33,7 +33,6 @@ CASES = {
     "gpt_rotary": ("train_gpt", f"{GPT} --positions rotary --norm rms --mlp swiglu --key-heads 2 --no-bias --untied"),
     "gpt_alibi": ("train_gpt", f"{GPT} --positions alibi"),
     **{model: ("train_recsys", f"{CLICKS} --model {model}") for model in ("dlrm", "deepfm", "wide-deep", "towers")},
-    "dlrm_sparse": ("train_recsys", f"{CLICKS} --model dlrm --sparse"),
 }
 
 

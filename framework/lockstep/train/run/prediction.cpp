@@ -245,8 +245,7 @@ plan::ModelFunction prediction_alone(plan::ModelFunction model) {
 }
 
 data::Batch first_group(const RunParts& run) {
-  const std::int64_t samples = std::min(run.facts.data.predicted().size(), group_size(run.facts.options));
-  const Groups groups{.samples = samples, .size = samples, .ranks = 1};
+  const Groups groups{.samples = run.facts.data.predicted().size(), .size = group_size(run.facts.options), .ranks = 1};
   return loader_of(run.facts.data, groups, std::make_shared<GroupOrder>(groups, 0), 0, 1)->next();
 }
 
