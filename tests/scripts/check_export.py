@@ -6,7 +6,6 @@ largest one; weights come back from safetensors bit by bit.
 """
 import json
 import pathlib
-import struct
 import subprocess
 import sys
 import tempfile
@@ -15,6 +14,7 @@ try:
     import numpy as np
     import onnx
     import onnx_runtime
+    from safetensors_file import read_safetensors, write_safetensors
 except ImportError as error:
     print(f"SKIP: {error}")
     sys.exit(77)
@@ -63,25 +63,6 @@ def check_model(entry, folder):
     model = onnx.load(str(path))
     assert {p.name for p in model.graph.initializer} >= {t["name"] for t in tensors if "num_batches" not in t["name"]}, name
     print(f"{name}: {nodes} nodes, logits within {distance:.1e}")
-
-
-def write_safetensors(path, arrays):
-    header, end = {}, 0
-    for name, (kind, array) in arrays.items():
-        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [end, end + array.nbytes]}
-        end += array.nbytes
-    text = json.dumps(header).encode()
-    path.write_bytes(b"".join([struct.pack("<Q", len(text)), text, *(array.tobytes() for _, array in arrays.values())]))
-
-
-def read_safetensors(path):
-    data = path.read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
-    types = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
-    assert length % 8 == 0
-    return {name: np.frombuffer(data[8 + length:][slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(entry["shape"])
-            for name, entry in header.items() if name != "__metadata__"}
 
 
 def check_weights(folder):
