@@ -27,7 +27,8 @@ CASES = {
        for model in ("mlp", "cnn", "autoencoder", "resnet", "unet", "vae")},
     "cosmoflow": ("train_fields", FIELDS.replace("y.npy", "n.npy") + " --model cosmoflow --width 4"),
     "fno": ("train_fields", f"{FIELDS} --model fno --width 6 --depth 2 --modes 3"),
-    "fno_3d": ("train_fields", FIELDS.replace("x.npy", "x3.npy").replace("y.npy", "x3.npy") + " --model fno --width 4 --depth 1 --modes 2"),
+    "unet_3d": ("train_fields", FIELDS.replace("x.npy", "x8.npy").replace("y.npy", "out=x8.npy") + " --model unet --width 4 --depth 1"),
+    "fno_3d": ("train_fields", FIELDS.replace("x.npy", "x3.npy").replace("y.npy", "out=x3.npy") + " --model fno --width 4 --depth 1 --modes 2"),
     **{model: ("train_fields", f"{SERIES} --model {model} --width 8 --depth 2") for model in ("lstm", "gru", "tcn", "encoder")},
     "gpt": ("train_gpt", GPT),
     "gpt_rotary": ("train_gpt", f"{GPT} --positions rotary --norm rms --mlp swiglu --key-heads 2 --no-bias --untied"),
@@ -44,7 +45,7 @@ def call(folder, *words):
 
 def write_arrays(folder):
     random = np.random.default_rng(1)
-    for name, shape in {"x": (32, 2, 8, 8), "y": (32, 8, 8), "n": (32, 3), "x3": (32, 6, 5, 4), "s": (32, 12, 3), "t": (32, 4)}.items():
+    for name, shape in {"x": (32, 2, 8, 8), "y": (32, 8, 8), "n": (32, 3), "x3": (32, 6, 5, 4), "x8": (32, 1, 8, 8, 8), "s": (32, 12, 3), "t": (32, 4)}.items():
         np.save(folder / f"{name}.npy", random.standard_normal(shape).astype(np.float32))
 
 
