@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,6 +43,7 @@ class Exporter {
   std::string write() {
     const std::vector<bool> needed = needed_nodes(graph_, output_);
     names_.resize(needed.size());
+    take_names();
     for (std::size_t i = 0; i < needed.size(); ++i) {
       if (needed[i]) write(i);
     }
@@ -55,6 +58,21 @@ class Exporter {
     return names_[static_cast<std::size_t>(value.node())][static_cast<std::size_t>(value.index())];
   }
 
+  // The names of inputs and of the output, which people see, are theirs alone.
+  void take_names() {
+    for (const std::string& name : exported_inputs(graph_, output_)) taken_.insert(name);
+    check(taken_.insert(output_name_).second, kSite, "an input is called '{}' as the output is, expected another name",
+          output_name_);
+  }
+
+  // Adds the values of a parameter or a table; one that is called as an input or the output is gets another name.
+  std::string write_weights(const std::string& name) {
+    std::string own = name;
+    while (taken_.contains(own)) own += "_weight";
+    document_.initial(own, source_.weights(name));
+    return own;
+  }
+
   void write(std::size_t i) {
     const Node& node = graph_.nodes()[i];
     if (node.kind == Node::Kind::Input) {
@@ -64,8 +82,7 @@ class Exporter {
     } else if (node.kind == Node::Kind::Parameter) {
       const auto found = source_.names.find(node.parameter);
       check(found != source_.names.end(), kSite, "{}: a parameter has no name, expected one of the model", node.path);
-      names_[i] = {found->second};
-      document_.initial(found->second, source_.weights(found->second));
+      names_[i] = {write_weights(found->second)};
     } else {
       write_op(i, node);
     }
@@ -75,8 +92,9 @@ class Exporter {
   void write_lookup(std::size_t i, const TableLookupOp& lookup, const std::string& ids) {
     const auto found = source_.tables.find(&lookup.table());
     check(found != source_.tables.end(), kSite, "a sparse table has no name, expected one of the model");
-    if (tables_.insert(found->second).second) document_.initial(found->second, source_.weights(found->second));
-    document_.add("Gather", {found->second, ids}, {{"axis", std::int64_t{0}}}, names_[i].front());
+    std::string& name = tables_[&lookup.table()];
+    if (name.empty()) name = write_weights(found->second);
+    document_.add("Gather", {name, ids}, {{"axis", std::int64_t{0}}}, names_[i].front());
   }
 
   void write_op(std::size_t i, const Node& node) {
@@ -107,7 +125,8 @@ class Exporter {
   const ExportSource& source_;
   Document document_;
   std::vector<std::vector<std::string>> names_;  // of each node's outputs; empty: it is not written
-  std::set<std::string> tables_;                 // that are written
+  std::map<const Table*, std::string> tables_;   // names of those that are written
+  std::set<std::string> taken_;                  // by inputs and the output
 };
 
 }  // namespace
