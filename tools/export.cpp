@@ -36,7 +36,7 @@ constexpr const char* kExportHelp = R"(Examples:
 
 .onnx: the model for evaluation, with operators of version 13 and the batch's size fixed. Normalise inputs as in
 training. Without --model, the program that wrote the checkpoint takes this one's place, with --onnx and the options of
-that run; --example then has samples of its data.
+that run; options that export does not have, such as --data-dir, are for it, and --example then has samples of its data.
 .safetensors, .h5: the weights alone.)";
 constexpr const char* kImportHelp = R"(Examples:
   lockstep import model.safetensors --output weights.h5      then: train_resnet --weights weights.h5, lockstep checkpoint weights.h5)";
@@ -100,19 +100,25 @@ void export_onnx(const ExportOptions& o) {
   write_file(fs::path(o.example) / "output_0.pb", onnx::tensor_message("logits", logits).bytes());
 }
 
-// Of a model that only the program of the run can build.
-void export_by_program(const ExportOptions& o) {
+// Of a model that only the program of the run can build. `further` are options for it.
+void export_by_program(const ExportOptions& o, const std::vector<std::string>& further) {
   check(o.batch > 0, "export", "a batch of {} samples, expected at least 1", o.batch);
   check(o.classes == 0 && o.shape.empty(), "export",
         "--classes and --shape are for --model, expected none of them with a run, which knows both");
   UseRequest request{.use = UseRequest::Use::Export, .result = o.output};
   request.user.push_back(fmt::format("--batch-size={}", o.batch));
   if (!o.example.empty()) request.user.push_back(fmt::format("--onnx-example={}", o.example));
+  request.user.insert(request.user.end(), further.begin(), further.end());
   start_program(checkpoint::find_weights(o.source, checkpoint::Pick::Newest), o.program, std::move(request));
 }
 
-void export_source(const ExportOptions& o) {
+void export_source(const ExportOptions& o, const std::vector<std::string>& further) {
   const bool is_model = fs::path(o.output).extension() == ".onnx";
+  const bool has_program = is_model && o.model.empty();
+  check(further.empty() || has_program, "command line",
+        "{} is no option of export, expected those of `lockstep export --help`; a program's options are for --output "
+        "NAME.onnx without --model",
+        further.empty() ? "" : further.front());
   check(is_model || o.model.empty(), "export", "--output is {}, and --model is for .onnx", o.output);
   if (is_model && !o.model.empty()) {
     export_onnx(o);
@@ -121,7 +127,7 @@ void export_source(const ExportOptions& o) {
   check(is_model || o.example.empty(), "export", "--output is {}, and --example is for .onnx", o.output);
   check(!o.source.empty(), "export", "no weights are named, expected a run, a checkpoint or a weights file");
   if (is_model) {
-    export_by_program(o);
+    export_by_program(o, further);
   } else {
     write_weights(o.output, weights_of(o.source));
   }
@@ -132,6 +138,7 @@ void export_source(const ExportOptions& o) {
 void add_export_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("export", "Write weights for other programs, or a model as ONNX");
   command->footer(kExportHelp);
+  command->allow_extras();  // for the program of a run
   auto o = std::make_shared<ExportOptions>();
   command->add_option("weights,--weights", o->source,
                       "A run, a checkpoint, or weights as .h5 or .safetensors; of a model without: initial weights");
@@ -151,7 +158,7 @@ void add_export_command(CLI::App& app) {
       ->delimiter(',');
   command->add_option("--example", o->example,
                       "For .onnx: a folder for an input and its output, as ONNX lays out its test data");
-  command->callback([o] { export_source(*o); });
+  command->callback([o, command] { export_source(*o, command->remaining()); });
 }
 
 void add_import_command(CLI::App& app) {

@@ -75,7 +75,7 @@ def check_model(name, folder):
     call(folder, program, *data, "--batch-size", 4, "--onnx", "before.onnx", "--onnx-example", "before")
     before, logits = distance(model, folder / "before")
     call(folder, program, *data, *TRAINING.split(), *RATE.get(name, "--lr 0.01").split(), "--output", "run")
-    call(folder, lockstep, "export", "run", "--output", "after.onnx", "--example", "after", "--batch", 4)
+    call(folder, lockstep, "export", "run", "--output", "after.onnx", "--example", "after", "--batch", 4, "--data-dir", ".")
     call(folder, lockstep, "export", "run", "--output", "trained.safetensors")
     state = {n: torch.from_numpy(a.copy()) for n, a in read_safetensors(folder / "trained.safetensors").items()}
     model.load_state_dict(state, strict=True)
