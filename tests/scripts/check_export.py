@@ -62,7 +62,7 @@ def check_model(entry, folder):
     nodes, distance = onnx_runtime.compare(path, folder / "data")
     model = onnx.load(str(path))
     assert {p.name for p in model.graph.initializer} >= {t["name"] for t in tensors if "num_batches" not in t["name"]}, name
-    print(f"{name}: {nodes} nodes, logits within {distance:.1e}")
+    print(f"{name}: {nodes} nodes, logits within {distance:.1e}", flush=True)
 
 
 def check_weights(folder):

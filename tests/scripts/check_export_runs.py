@@ -2,7 +2,8 @@
 """`lockstep export RUN`, read by another runtime: check_export_runs.py LOCKSTEP [CASE...]. Status 77 skips: no onnx, torch or NumPy.
 
 Models of fields, of series, of text and of clicks are trained for two steps and exported by the programs that train them; the example's
-output, which Lockstep computed, comes out of the ONNX file in another runtime to 1e-5 of its largest number.
+output, which Lockstep computed, comes out of the ONNX file in another runtime to 1e-5 of its largest number, and is what `lockstep
+predict` writes, but for the units of files that are normalised.
 """
 import pathlib
 import subprocess
@@ -18,8 +19,8 @@ except ImportError as error:
 
 lockstep = pathlib.Path(sys.argv[1]).resolve()
 TRAINING = "--max-steps 2 --epochs 1 --global-batch 8 --threads 1 --loaders 1 --eval-every 0 --lr 0.01 --warmup-epochs 0 --quiet".split()
-FIELDS = "--dataset arrays --inputs x.npy --targets y.npy --eval-fraction 0.25"
-SERIES = "--dataset arrays --inputs s.npy --targets t.npy --eval-fraction 0.25 --series"
+FIELDS = "--dataset arrays --inputs x.npy --targets y.npy --eval-fraction 0.25 --normalise none"
+SERIES = "--dataset arrays --inputs s.npy --targets t.npy --eval-fraction 0.25 --normalise none --series"
 CLICKS = "--dataset clicks --click-samples 64 --click-eval-samples 16 --click-fields 3 --click-ids 20 --click-dense 2 --dim 4"
 GPT = "--dataset corpus --corpus-samples 16 --context 16 --layers 2 --heads 4 --width 16"
 CASES = {
@@ -49,6 +50,15 @@ def write_arrays(folder):
         np.save(folder / f"{name}.npy", random.standard_normal(shape).astype(np.float32))
 
 
+def compare_with_predict(folder, case):
+    """The example's output and the file of predictions: of the same first samples."""
+    call(folder, lockstep, "predict", case, "--output", f"{case}.predicted.npy")
+    expected = np.load(folder / f"{case}.predicted.npy")
+    output = onnx_runtime.load_tensor(folder / f"{case}.data" / "output_0.pb")[1]
+    distance = np.abs(output.reshape(3, -1) - expected[:3].reshape(3, -1)).max() / np.abs(expected).max()
+    assert distance < 1e-5, f"lockstep predict's numbers differ by {distance:.2g} of the largest one"
+
+
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     write_arrays(folder)
@@ -59,6 +69,8 @@ with tempfile.TemporaryDirectory() as name:
         try:
             call(folder, lockstep, "export", case, "--output", f"{case}.onnx", "--example", f"{case}.data", "--batch", 3)
             nodes, distance = onnx_runtime.compare(folder / f"{case}.onnx", folder / f"{case}.data")
+            if program == "train_fields":
+                compare_with_predict(folder, case)
             print(f"{case}: {nodes} nodes, output within {distance:.1e}", flush=True)
         except (SystemExit, AssertionError, KeyError, RuntimeError, TypeError) as error:
             failed.append(case)
