@@ -1,25 +1,16 @@
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/checkpoint/weights_source.h"
 #include "lockstep/core/error.h"
-#include "lockstep/train/report/json_text.h"
 #include "tools/commands.h"
 #include "tools/usage.h"
 #include "tools/use_weights.h"
 
 namespace lockstep::tools {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kEvaluateHelp = R"(Examples:
   mpirun -n 4 lockstep evaluate runs/flow
@@ -65,34 +56,9 @@ void take(std::vector<std::string>& words, const std::string& option, std::strin
 // The same for an option without a value; false: it is not there.
 bool take(std::vector<std::string>& words, const std::string& option) { return std::erase(words, option) > 0; }
 
-// The folder of the run that wrote a file; empty: the file lies elsewhere, or nothing can be written there.
-fs::path run_folder(const fs::path& file) {
-  const fs::path checkpoints = fs::absolute(file).parent_path();
-  const fs::path run = checkpoints.parent_path();
-  const bool is_run = checkpoints.filename() == "checkpoints" && ::access(run.c_str(), W_OK) == 0;
-  return is_run ? run : fs::path();
-}
-
-fs::path find_program(const std::string& name) {
-  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
-  fs::path path = folder / name;
-  check(fs::exists(path), "weights",
-        "the program {}, which wrote the weights, is not in {}; expected it there, or --program PATH", name,
-        folder.string());
-  return path;
-}
-
-void become(const fs::path& program, std::vector<std::string> words) {
-  words.insert(words.begin(), program.string());
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  ::execv(program.c_str(), arguments.data());
-  fail("program", "{}: {}; expected a program that can be started", program.string(), std::strerror(errno));
-}
-
 void use(Arguments& a, bool predicts) {
-  UseRequest request{.predicts = predicts, .user = a.command->remaining()};
+  UseRequest request{.use = predicts ? UseRequest::Use::Predict : UseRequest::Use::Evaluate,
+                     .user = a.command->remaining()};
   take(request.user, "--program", a.program);
   if (predicts) {
     take(request.user, "--output", a.output);
@@ -104,13 +70,8 @@ void use(Arguments& a, bool predicts) {
   const bool best = take(request.user, "--best") || a.best;
   const checkpoint::WeightsSource source =
       checkpoint::find_weights(a.named, best ? checkpoint::Pick::Best : checkpoint::Pick::Newest);
-  const auto metadata = train::parse_json(source.metadata);
-  const fs::path program =
-      !a.program.empty() ? fs::path(a.program) : find_program(program_of(metadata, source.file.string()));
-  request.weights = source.file;
-  request.predictions = a.output;
-  request.output = run_folder(source.file);
-  become(program, arguments_for(metadata, request));
+  request.result = a.output;
+  start_program(source, a.program, std::move(request));
 }
 
 CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& text, const char* footer,

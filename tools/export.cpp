@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/checkpoint/weights.h"
@@ -14,12 +15,13 @@
 #include "lockstep/core/random.h"
 #include "lockstep/infer/predictor.h"
 #include "lockstep/io/atomic_file.h"
+#include "lockstep/onnx/document.h"
+#include "lockstep/onnx/export.h"
+#include "lockstep/onnx/safetensors.h"
 #include "lockstep/train/options/option_checks.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
-#include "tools/onnx/document.h"
-#include "tools/onnx/export.h"
-#include "tools/onnx/safetensors.h"
+#include "tools/use_weights.h"
 
 namespace lockstep::tools {
 namespace {
@@ -28,16 +30,19 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExportHelp = R"(Examples:
   lockstep export runs/train_resnet --output resnet.safetensors          torchvision's names and shapes
+  lockstep export runs/train_gpt --output gpt.onnx --batch 1             by the program that trained it
   lockstep export --model resnet50 --weights resnet50.h5 --output resnet50.onnx --batch 8
-  lockstep export --model resnet18 --weights runs/train_resnet --classes 10 --output model.onnx --example test_data_set_0
+  lockstep export runs/flow --output flow.onnx --example test_data_set_0
 
-.onnx: the model for evaluation, with operators of version 13 and the batch's size fixed. Normalise inputs as in training.
+.onnx: the model for evaluation, with operators of version 13 and the batch's size fixed. Normalise inputs as in
+training. Without --model, the program that wrote the checkpoint takes this one's place, with --onnx and the options of
+that run; options that export does not have, such as --data-dir, are for it, and --example then has samples of its data.
 .safetensors, .h5: the weights alone.)";
 constexpr const char* kImportHelp = R"(Examples:
   lockstep import model.safetensors --output weights.h5      then: train_resnet --weights weights.h5, lockstep checkpoint weights.h5)";
 
 struct ExportOptions {
-  std::string source, output, model, example;
+  std::string source, output, model, example, program;
   std::int64_t batch = 1, classes = 0;
   std::vector<std::int64_t> shape;
 };
@@ -59,8 +64,7 @@ void write_weights(const fs::path& path, std::span<const io::NamedTensor> tensor
     write_file(path, onnx::write_safetensors(tensors));
   } else {
     check(form == ".h5" || form == ".hdf5", "export",
-          "--output is {}, expected a name that ends in .safetensors or .h5{}", path.string(),
-          form == ".onnx" ? "; .onnx needs --model" : "");
+          "--output is {}, expected a name that ends in .safetensors or .h5", path.string());
     checkpoint::save_weights(path, tensors);
     fmt::print("{}: {} tensors\n", path.string(), tensors.size());
   }
@@ -96,15 +100,37 @@ void export_onnx(const ExportOptions& o) {
   write_file(fs::path(o.example) / "output_0.pb", onnx::tensor_message("logits", logits).bytes());
 }
 
-void export_source(const ExportOptions& o) {
-  const bool is_model = fs::path(o.output).extension() == ".onnx" && !o.model.empty();
+// Of a model that only the program of the run can build. `further` are options for it.
+void export_by_program(const ExportOptions& o, const std::vector<std::string>& further) {
+  check(o.batch > 0, "export", "a batch of {} samples, expected at least 1", o.batch);
+  check(o.classes == 0 && o.shape.empty(), "export",
+        "--classes and --shape are for --model, expected none of them with a run, which knows both");
+  UseRequest request{.use = UseRequest::Use::Export, .result = o.output};
+  request.user.push_back(fmt::format("--batch-size={}", o.batch));
+  if (!o.example.empty()) request.user.push_back(fmt::format("--onnx-example={}", o.example));
+  request.user.insert(request.user.end(), further.begin(), further.end());
+  start_program(checkpoint::find_weights(o.source, checkpoint::Pick::Newest), o.program, std::move(request));
+}
+
+void export_source(const ExportOptions& o, const std::vector<std::string>& further) {
+  const bool is_model = fs::path(o.output).extension() == ".onnx";
+  const bool has_program = is_model && o.model.empty();
+  check(further.empty() || has_program, "command line",
+        "{} is no option of export, expected those of `lockstep export --help`; a program's options are for --output "
+        "NAME.onnx without --model",
+        further.empty() ? "" : further.front());
   check(is_model || o.model.empty(), "export", "--output is {}, and --model is for .onnx", o.output);
-  if (is_model) {
+  if (is_model && !o.model.empty()) {
     export_onnx(o);
     return;
   }
+  check(is_model || o.example.empty(), "export", "--output is {}, and --example is for .onnx", o.output);
   check(!o.source.empty(), "export", "no weights are named, expected a run, a checkpoint or a weights file");
-  write_weights(o.output, weights_of(o.source));
+  if (is_model) {
+    export_by_program(o, further);
+  } else {
+    write_weights(o.output, weights_of(o.source));
+  }
 }
 
 }  // namespace
@@ -112,11 +138,16 @@ void export_source(const ExportOptions& o) {
 void add_export_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("export", "Write weights for other programs, or a model as ONNX");
   command->footer(kExportHelp);
+  command->allow_extras();  // for the program of a run
   auto o = std::make_shared<ExportOptions>();
   command->add_option("weights,--weights", o->source,
                       "A run, a checkpoint, or weights as .h5 or .safetensors; of a model without: initial weights");
   command->add_option("--output", o->output, "The new file: .onnx, .safetensors or .h5")->required();
-  command->add_option("--model", o->model, "For .onnx: a name that `lockstep models` lists");
+  command->add_option("--model", o->model,
+                      "For .onnx: a name that `lockstep models` lists; without it the model of the run");
+  command
+      ->add_option("--program", o->program, "The program that trained; without it the one of the run, beside lockstep")
+      ->type_name("PATH");
   command->add_option("--batch", o->batch, "For .onnx: samples per batch")
       ->check(train::whole_number<std::int64_t>)
       ->capture_default_str();
@@ -127,7 +158,7 @@ void add_export_command(CLI::App& app) {
       ->delimiter(',');
   command->add_option("--example", o->example,
                       "For .onnx: a folder for an input and its output, as ONNX lays out its test data");
-  command->callback([o] { export_source(*o); });
+  command->callback([o, command] { export_source(*o, command->remaining()); });
 }
 
 void add_import_command(CLI::App& app) {

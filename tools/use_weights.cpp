@@ -2,19 +2,26 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "lockstep/checkpoint/weights_source.h"
 #include "lockstep/core/error.h"
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/options/options_table.h"
+#include "lockstep/train/report/json_text.h"
 
 namespace lockstep::tools {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::string_view kSite = "weights";
 
@@ -53,6 +60,37 @@ bool has_new_samples(const nlohmann::json& options, const std::vector<std::strin
   return is_given(user, "files") || (arrays && is_given(user, "inputs"));
 }
 
+std::string words_of_use(const UseRequest& request) {
+  if (request.use == UseRequest::Use::Evaluate) return "--evaluate-only";
+  return fmt::format("--{}={}", request.use == UseRequest::Use::Predict ? "predict" : "onnx", request.result.string());
+}
+
+// The folder of the run that wrote a file; empty: the file lies elsewhere, or nothing can be written there.
+fs::path run_folder(const fs::path& file) {
+  const fs::path checkpoints = fs::absolute(file).parent_path();
+  const fs::path run = checkpoints.parent_path();
+  const bool is_run = checkpoints.filename() == "checkpoints" && ::access(run.c_str(), W_OK) == 0;
+  return is_run ? run : fs::path();
+}
+
+fs::path find_program(const std::string& name) {
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
+  fs::path path = folder / name;
+  check(fs::exists(path), "weights",
+        "the program {}, which wrote the weights, is not in {}; expected it there, or --program PATH", name,
+        folder.string());
+  return path;
+}
+
+[[noreturn]] void become(const fs::path& program, std::vector<std::string> words) {
+  words.insert(words.begin(), program.string());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  ::execv(program.c_str(), arguments.data());
+  fail("program", "{}: {}; expected a program that can be started", program.string(), std::strerror(errno));
+}
+
 }  // namespace
 
 std::string program_of(const nlohmann::json& metadata, const std::string& file) {
@@ -85,9 +123,10 @@ std::vector<std::string> arguments_for(const nlohmann::json& metadata, const Use
         row.data != train::ForData::Any && options.value(row.name, nlohmann::json()) == usual[row.name];
     needed[row.name] = is_needed(row, fields) && !is_usual;
   }
-  const bool all = !request.predicts && has_new_samples(options, request.user) && !is_given(request.user, "eval-files");
+  const bool all = request.use == UseRequest::Use::Evaluate && has_new_samples(options, request.user) &&
+                   !is_given(request.user, "eval-files");
   if (all) needed["eval-files"] = needed["eval-fraction"] = false;
-  if (all || request.predicts) needed["limit-eval"] = false;
+  if (all || request.use != UseRequest::Use::Evaluate) needed["limit-eval"] = false;
   for (const auto& [name, value] : options.items()) {
     const auto row = needed.find(name);
     if ((row != needed.end() && !row->second) || value.is_null() || value.is_object()) continue;
@@ -96,10 +135,18 @@ std::vector<std::string> arguments_for(const nlohmann::json& metadata, const Use
   }
   if (all && !is_given(request.user, "eval-fraction")) words.emplace_back("--eval-fraction=1");
   words.push_back(fmt::format("--weights={}", request.weights.string()));
-  words.push_back(request.predicts ? fmt::format("--predict={}", request.predictions.string()) : "--evaluate-only");
+  words.push_back(words_of_use(request));
   if (!request.output.empty()) words.push_back(fmt::format("--output={}", request.output.string()));
   words.insert(words.end(), request.user.begin(), request.user.end());
   return words;
+}
+
+void start_program(const checkpoint::WeightsSource& source, const std::string& program, UseRequest request) {
+  const auto metadata = train::parse_json(source.metadata);
+  const fs::path path = program.empty() ? find_program(program_of(metadata, source.file.string())) : fs::path(program);
+  request.weights = source.file;
+  request.output = run_folder(source.file);
+  become(path, arguments_for(metadata, request));
 }
 
 }  // namespace lockstep::tools

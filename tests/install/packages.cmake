@@ -41,7 +41,7 @@ endfunction()
 
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
-run(output ${CPACK} -G "TGZ;DEB" --config ${BUILD}/CPackConfig.cmake -B ${WORK})
+run(output ${CPACK} --config ${BUILD}/CPackConfig.cmake -B ${WORK})
 file(GLOB tarballs ${WORK}/*.tar.gz)
 expect_only_one("${tarballs}" TGZ)
 run(output ${CMAKE_COMMAND} -E chdir ${WORK}/tree ${CMAKE_COMMAND} -E tar xf ${tarballs})

@@ -64,7 +64,36 @@ def _reduce(function):
     return lambda x, given=None, **a: function(x, a["axes"] if given is None else given.tolist(), bool(a["keepdims"]))
 
 
+def _recurrent(step, gates):
+    """LSTM and GRU as ONNX's specification has them: one direction, sequences of one length."""
+    def run(x, weights, recurrent, bias=None, lengths=None, *states, hidden_size, direction, **more):
+        assert lengths is None and more in ({}, {"linear_before_reset": 1})
+        samples = x.shape[1]
+        biases = torch.zeros(2 * gates * hidden_size, dtype=x.dtype) if bias is None else bias[0]
+        given = [s[0] for s in states] or [torch.zeros(samples, hidden_size, dtype=x.dtype) for _ in range(2 if gates == 4 else 1)]
+        results = [None] * len(x)
+        for t in range(len(x))[::1 if direction == b"forward" else -1]:
+            products = (x[t] @ weights[0].T + biases[:gates * hidden_size]).chunk(gates, 1)
+            own = [given[0] @ w.T + b for w, b in zip(recurrent[0].chunk(gates), biases[gates * hidden_size:].chunk(gates))]
+            given = step(products, own, given)
+            results[t] = given[0]
+        return (torch.stack(results)[:, None], *(s[None] for s in given))
+    return run
+
+
+def _lstm_step(x, h, states):
+    i, o, f, c = (a + b for a, b in zip(x, h))
+    cell = torch.sigmoid(f) * states[1] + torch.sigmoid(i) * torch.tanh(c)
+    return [torch.sigmoid(o) * torch.tanh(cell), cell]
+
+
+def _gru_step(x, h, states):
+    z, r = torch.sigmoid(x[0] + h[0]), torch.sigmoid(x[1] + h[1])
+    return [(1 - z) * torch.tanh(x[2] + r * h[2]) + z * states[0]]
+
+
 OPERATORS = {
+    "LSTM": _recurrent(_lstm_step, 4), "GRU": _recurrent(_gru_step, 3), "Not": torch.logical_not, "Less": torch.lt,
     "Identity": lambda x: x, "Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Div": torch.div, "Neg": torch.neg, "Abs": torch.abs,
     "Max": torch.maximum, "Min": torch.minimum, "Sign": torch.sign, "Relu": torch.relu, "Sqrt": torch.sqrt, "Exp": torch.exp,
     "Log": torch.log, "Tanh": torch.tanh, "Sigmoid": torch.sigmoid, "Erf": torch.erf, "Sin": torch.sin, "Cos": torch.cos,
@@ -81,6 +110,28 @@ OPERATORS = {
     "ReduceSum": _reduce(torch.sum), "ReduceMean": _reduce(torch.mean), "ReduceMax": _reduce(torch.amax),
     "ReduceMin": _reduce(torch.amin), "ReduceLogSumExp": _reduce(torch.logsumexp),
 }
+
+
+def load_tensor(path):
+    message = onnx.TensorProto()
+    message.ParseFromString(path.read_bytes())
+    return message.name, numpy_helper.to_array(message)
+
+
+def compare(path, folder):
+    """Checks the model, and that it makes of the folder's inputs its output; returns the number of nodes and the largest difference, as a
+    part of the largest number."""
+    model = onnx.load(str(path))
+    onnx.checker.check_model(model, full_check=True)
+    inputs = dict(load_tensor(file) for file in sorted(folder.glob("input_*.pb")))
+    assert inputs.keys() == {value.name for value in model.graph.input}, (path, inputs.keys())
+    name, expected = load_tensor(folder / "output_0.pb")
+    found = run(model, inputs)[name]
+    assert found.shape == expected.shape, (path, found.shape, expected.shape)
+    assert expected.std() > 1e-3, f"{path}: all results are about {expected.mean():.2g}: they show nothing"
+    distance = np.abs(found - expected).max() / np.abs(expected).max()
+    assert distance < 1e-5, f"{path}: results differ by {distance:.2g} of the largest one"
+    return len(model.graph.node), distance
 
 
 def run(model, inputs):

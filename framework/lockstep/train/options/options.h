@@ -114,9 +114,10 @@ struct Options {
   bool preflight = true;  // look at hosts, cores, memory and clocks before the first step
 
   // A run that trains nothing: with the weights that checkpoints.resume or `weights` names, it evaluates, or predicts
-  // and writes the predictions to the file `predict` (data/array_file.h); "": it does not predict.
+  // and writes the predictions to the file `predict` (data/array_file.h), or the model that predicts to the file
+  // `onnx`, or both; "": it does not.
   bool evaluate_only = false;
-  std::string predict{};
+  std::string predict{}, onnx{}, onnx_example{};  // the last: a folder for an input of the model and its output
 
   // A program's default of rate.warmup_epochs that the command line shortened to `epochs`; 0: it shortened none.
   double usual_warm_up = 0;
@@ -124,7 +125,8 @@ struct Options {
   std::map<std::string, std::string> from_environment = {};
 
   data::Purpose purpose() const {
-    return !predict.empty() ? data::Purpose::Predict : evaluate_only ? data::Purpose::Evaluate : data::Purpose::Train;
+    const bool predicts = !predict.empty() || !onnx.empty();
+    return predicts ? data::Purpose::Predict : evaluate_only ? data::Purpose::Evaluate : data::Purpose::Train;
   }
 };
 

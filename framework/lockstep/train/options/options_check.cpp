@@ -179,11 +179,16 @@ void check_trials(const Options& o) {
 }
 
 // A run that trains nothing needs weights.
-void check_purpose(const Options& o) {
+void check_purpose(const Options& o, int world_size) {
+  check(o.onnx_example.empty() || !o.onnx.empty(), kOptionsSite,
+        "--onnx-example has no effect without --onnx, expected it beside this one");
+  check(o.onnx.empty() || world_size == 1, kOptionsSite,
+        "--onnx on {} ranks, expected one: one file is written, of whole tensors", world_size);
   if (o.purpose() == data::Purpose::Train) return;
-  check(!o.evaluate_only || o.predict.empty(), kOptionsSite,
-        "--evaluate-only and --predict are given, expected one of the two");
-  const std::string_view option = o.evaluate_only ? "--evaluate-only" : "--predict";
+  const std::string_view use = o.predict.empty() ? "--onnx" : "--predict";
+  check(!o.evaluate_only || o.purpose() == data::Purpose::Evaluate, kOptionsSite,
+        "--evaluate-only and {} are given, expected one of the two", use);
+  const std::string_view option = o.evaluate_only ? "--evaluate-only" : use;
   check(!o.weights.empty() || !o.checkpoints.resume.empty(), kOptionsSite,
         "{} needs weights, expected --weights with a checkpoint, a file of weights or the folder of a run, or --resume",
         option);
@@ -245,7 +250,7 @@ void validate(const Options& options, int world_size) {
   check_run(options);
   check_trials(options);
   check_streams(options);
-  check_purpose(options);
+  check_purpose(options, world_size);
 }
 
 void validate_data(const Options& options, int world_size, std::int64_t samples) {

@@ -32,7 +32,9 @@ std::string data_line(const RunFacts& facts) {
     text += data.eval ? fmt::format(" and {} evaluation samples", data.eval->size()) : " samples, no evaluation";
     if (!facts.trains())
       text = fmt::format("{}: {} samples to {}", facts.options.dataset.name, data.predicted().size(),
-                         facts.options.purpose() == data::Purpose::Predict ? "predict" : "evaluate");
+                         facts.options.purpose() != data::Purpose::Predict ? "evaluate"
+                         : facts.options.predict.empty()                   ? "take an example from"
+                                                                           : "predict");
   }
   for (const auto& [name, set] : data.more_eval) text += fmt::format(", {} of {}", set->size(), name);
   if (const std::int64_t batches = facts.options.trial.overfit_batches; batches > 0)

@@ -5,6 +5,7 @@
 #include <exception>
 #include <limits>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -83,6 +84,15 @@ bool knows_places(const data::Dataset& samples) {
   return !place.starts_with(kNumbered) || place.find_first_not_of("0123456789", kNumbered.size()) != place.npos;
 }
 
+std::unique_ptr<data::Loader> loader_of(const data::RunData& data, const Groups& groups,
+                                        const std::shared_ptr<GroupOrder>& order, int threads, int prefetch) {
+  return std::make_unique<data::Loader>(
+      data.predicted(),
+      data::DistributedSampler({.size = order->length(), .global_batch = groups.size, .order = order}),
+      data.eval_transforms,
+      data::LoaderOptions{.threads = threads, .prefetch = prefetch, .finish = data.prediction.finish});
+}
+
 class Writer {
  public:
   Writer(const RunParts& run, const Groups& groups) : run_(run), comm_(run.facts.comm), groups_(groups) {
@@ -94,12 +104,8 @@ class Writer {
     // Each group is made by one thread, and no more are made ahead than there are.
     const int threads = run_.facts.threads.loaders;
     const std::int64_t own = (order->length() + groups.size - 1) / groups.size;
-    loader_.emplace(run_.facts.data.predicted(),
-                    data::DistributedSampler({.size = order->length(), .global_batch = groups.size, .order = order}),
-                    run_.facts.data.eval_transforms,
-                    data::LoaderOptions{.threads = threads,
-                                        .prefetch = static_cast<int>(std::min<std::int64_t>(threads + 1, own)),
-                                        .finish = run_.facts.data.prediction.finish});
+    loader_ =
+        loader_of(run_.facts.data, groups, order, threads, static_cast<int>(std::min<std::int64_t>(threads + 1, own)));
   }
 
   void write_round(std::int64_t round) {
@@ -213,11 +219,11 @@ class Writer {
   const RunParts& run_;
   const comm::Communicator& comm_;
   Groups groups_;
-  std::optional<data::ArrayFile> file_;  // on rank 0
-  std::optional<data::Loader> loader_;   // empty: this rank has no group
-  std::map<std::int64_t, Arrays> room_;  // on rank 0: for groups of other ranks, by their samples
-  std::vector<data::Field> arrays_;      // on rank 0, from the first group on
-  std::int64_t written_ = 0;             // samples, on rank 0
+  std::optional<data::ArrayFile> file_;   // on rank 0
+  std::unique_ptr<data::Loader> loader_;  // empty: this rank has no group
+  std::map<std::int64_t, Arrays> room_;   // on rank 0: for groups of other ranks, by their samples
+  std::vector<data::Field> arrays_;       // on rank 0, from the first group on
+  std::int64_t written_ = 0;              // samples, on rank 0
   std::vector<comm::Request> sent_;
   std::exception_ptr failure_;
   BadInputs bad_;
@@ -236,6 +242,11 @@ plan::ModelFunction prediction_alone(plan::ModelFunction model) {
     check(bool(traced.prediction), "predict", "the model function returns no plan::Traced::prediction, expected one");
     return plan::Traced{.prediction = traced.prediction};
   };
+}
+
+data::Batch first_group(const RunParts& run) {
+  const Groups groups{.samples = run.facts.data.predicted().size(), .size = group_size(run.facts.options), .ranks = 1};
+  return loader_of(run.facts.data, groups, std::make_shared<GroupOrder>(groups, 0), 0, 1)->next();
 }
 
 void write_predictions(const RunParts& run) {

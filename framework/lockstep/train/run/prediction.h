@@ -6,6 +6,7 @@
 // needs memory for two groups.
 #pragma once
 
+#include "lockstep/data/batch.h"
 #include "lockstep/plan/trace.h"
 #include "lockstep/train/run/run_parts.h"
 
@@ -15,5 +16,8 @@ namespace lockstep::train {
 plan::ModelFunction prediction_alone(plan::ModelFunction model);
 
 void write_predictions(const RunParts& run);
+
+// Returns the first group of samples that would be predicted. Not collective.
+data::Batch first_group(const RunParts& run);
 
 }  // namespace lockstep::train

@@ -17,6 +17,7 @@
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/run/announcement.h"
 #include "lockstep/train/run/evaluation.h"
+#include "lockstep/train/run/model_export.h"
 #include "lockstep/train/run/prediction.h"
 #include "lockstep/train/run/run_state.h"
 #include "lockstep/train/run/session_setup.h"
@@ -81,6 +82,7 @@ Trainer& Session::build(const nn::Module& module, const plan::ModelFunction& mod
   comm::collectively(comm_, [&] { course_ = std::make_unique<Course>(*facts_, *trainer_); });
   if (!facts_->trains()) {
     prepare_use(before);
+    if (!facts_->options.onnx.empty()) check_together(comm_, [&] { export_model(parts(), module, model); });
     return *trainer_;
   }
   const CheckpointOptions& saving = facts_->options.checkpoints;
@@ -127,7 +129,7 @@ void Session::prepare_use(std::size_t before) {
 void Session::use_weights() {
   if (std::exchange(loop_.finished, true)) return;
   if (facts_->options.purpose() == data::Purpose::Predict) {
-    write_predictions(parts());
+    if (!facts_->options.predict.empty()) write_predictions(parts());
   } else {
     run_evaluation(true, false);
   }

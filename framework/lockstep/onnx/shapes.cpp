@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/concat.h"
 #include "lockstep/ops/index_select.h"
@@ -12,7 +13,6 @@
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/ops/slice.h"
-#include "tools/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {

@@ -2,10 +2,10 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/row_norm.h"
 #include "lockstep/ops/softmax.h"
-#include "tools/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {

@@ -2,11 +2,11 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/convolution.h"
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/resample.h"
 #include "lockstep/ops/window.h"
-#include "tools/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/onnx/document.h"
+#include "lockstep/onnx/document.h"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,7 @@
 
 #include "lockstep/core/tensor.h"
 #include "lockstep/graph/type.h"
-#include "tools/onnx/wire.h"
+#include "lockstep/onnx/wire.h"
 
 namespace lockstep::onnx {
 

@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/embedding.h"
 #include "lockstep/ops/linear.h"
-#include "tools/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {

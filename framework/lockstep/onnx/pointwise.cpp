@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/pointwise/pointwise_op.h"
-#include "tools/onnx/node_writer.h"
 
 namespace lockstep::onnx {
 namespace {

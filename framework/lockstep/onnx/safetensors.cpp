@@ -1,4 +1,4 @@
-#include "tools/onnx/safetensors.h"
+#include "lockstep/onnx/safetensors.h"
 
 #include <algorithm>
 #include <bit>
