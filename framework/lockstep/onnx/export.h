@@ -22,7 +22,8 @@ struct ExportSource {
 
 // Returns the bytes of the file: the nodes on which `output` depends, in a graph that was traced for evaluation, with
 // the inputs under their names, the parameters under torchvision's (with "_weight" at its end where an input has the
-// same), and the result as `output_name`. The sizes are those of the trace. Throws Error that names op and module for what ONNX has no operators for.
+// same), and the result as `output_name`. The sizes are those of the trace. Throws Error that names op and module for
+// what ONNX has no operators for.
 std::string export_graph(const Graph& graph, Value output, const std::string& output_name, const ExportSource& source);
 
 // Returns the names of the inputs on which `output` depends, in the order in which the file has them.
