@@ -238,8 +238,10 @@ data::DatasetEntry digits_entry() {
           .description = "built in: handwriting-like digits, 12,000 + 2,000",
           .open =
               [](const data::DatasetOptions& options, data::Split split) {
-                return std::make_unique<DigitsDataset>(DigitsOptions{
-                    .seed = options.seed, .split = split, .size = split == data::Split::Train ? kTrainSamples : kEvalSamples});
+                return std::make_unique<DigitsDataset>(
+                    DigitsOptions{.seed = options.seed,
+                                  .split = split,
+                                  .size = split == data::Split::Train ? kTrainSamples : kEvalSamples});
               },
           .mean = {0.158f},
           .stddev = {0.211f}};
