@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/datasets/npy.h"
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/checkpoint/weights_source.h"
 #include "lockstep/core/error.h"
@@ -30,6 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kExportHelp = R"(Examples:
   lockstep export runs/train_resnet --output resnet.safetensors          torchvision's names and shapes
+  lockstep export runs/train_resnet --output resnet.npz                  the same for numpy.load()
   lockstep export runs/train_gpt --output gpt.onnx --batch 1             by the program that trained it
   lockstep export --model resnet50 --weights resnet50.h5 --output resnet50.onnx --batch 8
   lockstep export runs/flow --output flow.onnx --example test_data_set_0
@@ -37,7 +39,7 @@ constexpr const char* kExportHelp = R"(Examples:
 .onnx: the model for evaluation, with operators of version 13 and the batch's size fixed. Normalise inputs as in
 training. Without --model, the program that wrote the checkpoint takes this one's place, with --onnx and the options of
 that run; options that export does not have, such as --data-dir, are for it, and --example then has samples of its data.
-.safetensors, .h5: the weights alone.)";
+.safetensors, .npz, .h5: the weights alone.)";
 constexpr const char* kImportHelp = R"(Examples:
   lockstep import model.safetensors --output weights.h5      then: train_resnet --weights weights.h5, lockstep checkpoint weights.h5)";
 
@@ -55,6 +57,7 @@ void write_file(const fs::path& path, const std::string& bytes) {
 // The tensors of a weights file, a checkpoint or a run's newest checkpoint.
 std::vector<io::NamedTensor> weights_of(const std::string& source) {
   if (fs::path(source).extension() == ".safetensors") return onnx::read_safetensors(source);
+  if (fs::path(source).extension() == ".npz") return datasets::read_npz_tensors(source);
   return checkpoint::load_weights(checkpoint::find_weights(source, checkpoint::Pick::Newest).file);
 }
 
@@ -62,9 +65,11 @@ void write_weights(const fs::path& path, std::span<const io::NamedTensor> tensor
   const std::string form = path.extension();
   if (form == ".safetensors") {
     write_file(path, onnx::write_safetensors(tensors));
+  } else if (form == ".npz") {
+    write_file(path, datasets::write_npz(tensors));
   } else {
     check(form == ".h5" || form == ".hdf5", "export",
-          "--output is {}, expected a name that ends in .safetensors or .h5", path.string());
+          "--output is {}, expected a name that ends in .safetensors, .npz or .h5", path.string());
     checkpoint::save_weights(path, tensors);
     fmt::print("{}: {} tensors\n", path.string(), tensors.size());
   }
@@ -140,9 +145,10 @@ void add_export_command(CLI::App& app) {
   command->footer(kExportHelp);
   command->allow_extras();  // for the program of a run
   auto o = std::make_shared<ExportOptions>();
-  command->add_option("weights,--weights", o->source,
-                      "A run, a checkpoint, or weights as .h5 or .safetensors; of a model without: initial weights");
-  command->add_option("--output", o->output, "The new file: .onnx, .safetensors or .h5")->required();
+  command->add_option(
+      "weights,--weights", o->source,
+      "A run, a checkpoint, or weights as .h5, .safetensors or .npz; of a model without: initial weights");
+  command->add_option("--output", o->output, "The new file: .onnx, .safetensors, .npz or .h5")->required();
   command->add_option("--model", o->model,
                       "For .onnx: a name that `lockstep models` lists; without it the model of the run");
   command
@@ -165,8 +171,8 @@ void add_import_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("import", "Make a weights file for --weights from one of other programs");
   command->footer(kImportHelp);
   auto o = std::make_shared<ExportOptions>();
-  command->add_option("file", o->source, "Weights as .safetensors, or HDF5 by h5py")->required();
-  command->add_option("--output", o->output, "The new file, .h5")->required();
+  command->add_option("file", o->source, "Weights as .safetensors, .npz, or HDF5 by h5py")->required();
+  command->add_option("--output", o->output, "The new file, .h5, .safetensors or .npz")->required();
   command->callback([o] { write_weights(o->output, weights_of(o->source)); });
 }
 

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "lockstep/data/catalogue.h"
 #include "lockstep/data/file_source.h"
 #include "lockstep/data/image_dataset.h"
+#include "lockstep/io/named_tensor.h"
 
 namespace lockstep::datasets {
 
@@ -35,6 +37,17 @@ std::string describe_npy(const NpyArray& array);
 NpyArray read_npy(data::FileSource& file);
 // Reads the array `name` (without .npy) of a .npz file. Throws Error if the archive lacks it or has it twice.
 NpyArray read_npz(const std::filesystem::path& path, const std::string& name);
+
+// The array as a tensor: float16 becomes f32, integers the narrowest of u8, i32 and i64 that holds their type. Throws
+// Error for an unsigned number above 2^63 - 1.
+Tensor tensor_of(const NpyArray& array);
+
+// Reads all arrays of a .npz file, stored or deflated, under their names without .npy, in the file's order. Throws
+// Error, with the file, for a damaged archive, two entries of one name, and an entry that is no array of numbers.
+std::vector<io::NamedTensor> read_npz_tensors(const std::filesystem::path& path);
+// Returns the bytes of a .npz file with these tensors, not compressed, as numpy.savez() writes them. Throws Error for
+// two tensors of one name, and for types that NumPy lacks.
+std::string write_npz(std::span<const io::NamedTensor> tensors);
 
 // Reads a split from `dir`. Throws Error if a file is missing, if an array is there in both forms, or if arrays are not
 // images and labels.

@@ -76,6 +76,22 @@ bool lies_as_in_memory(const NpyArray& array, DType dtype) {
 
 }  // namespace
 
+Tensor tensor_of(const NpyArray& array) {
+  const DType dtype = npy_dtype(array);
+  Tensor tensor(Shape(array.shape), dtype);
+  const auto* from = reinterpret_cast<const std::byte*>(array.bytes.data());
+  if (lies_as_in_memory(array, dtype)) {
+    if (!array.bytes.empty()) std::memcpy(tensor.raw(), from, array.bytes.size());
+    return tensor;
+  }
+  const auto item = static_cast<std::size_t>(array.item_bytes);
+  for (std::size_t i = 0; i < array.bytes.size() / item; ++i) {
+    check(decode_element(array, from + i * item, dtype, tensor.raw() + i * size_of(dtype)), array.name,
+          "element {} is above 2^63 - 1, expected a number of 64 bits with a sign", i);
+  }
+  return tensor;
+}
+
 // One array: its elements in a file or in memory, and the part of it that samples have.
 class NpyDataset::Source {
  public:

@@ -2,10 +2,12 @@
 #include <minizip/unzip.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include "data/datasets/npy.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/printable.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -29,7 +31,7 @@ class Archive {
     return names;
   }
 
-  // Reads member `index`, which is called `name`.
+  // Reads member `index`, which is called `name`. Throws Error unless the member ends where its array does.
   NpyArray read(std::size_t index, const std::string& name) {
     int code = unzGoToFirstFile(zip_.get());
     for (std::size_t i = 0; code == UNZ_OK && i < index; ++i) code = unzGoToNextFile(zip_.get());
@@ -76,6 +78,24 @@ NpyArray read_npz(const std::filesystem::path& path, const std::string& name) {
   names.resize(names.size() - more);
   fail(path.string(), "no array '{}', the archive has: {}{}", name, names.empty() ? "none" : joined(names, ", "),
        more > 0 ? formatted(" and {} more", more) : "");
+}
+
+std::vector<io::NamedTensor> read_npz_tensors(const std::filesystem::path& path) {
+  constexpr std::string_view kSuffix = ".npy";
+  Archive archive(path);
+  const std::vector<std::string> names = archive.names();
+  std::set<std::string> seen;
+  std::vector<io::NamedTensor> tensors;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string& name = names[i];
+    check(name.size() > kSuffix.size() && name.ends_with(kSuffix), path.string(),
+          "the archive has an entry '{}', expected names that end in .npy", printable(name));
+    check(seen.insert(name).second, path.string(), "the archive has two entries {}, expected names that differ",
+          printable(name));
+    tensors.push_back({name.substr(0, name.size() - kSuffix.size()), tensor_of(archive.read(i, name))});
+  }
+  check(!tensors.empty(), path.string(), "the archive has no arrays, expected at least one .npy");
+  return tensors;
 }
 
 }  // namespace lockstep::datasets

@@ -150,7 +150,7 @@ TEST(Watchdog, DoesNotEndAJobThatWaitsForAProducer) {
 TEST(Watchdog, EndsAJobThatHasReturnedOnOneRank) {
   if (world().size() == 1) GTEST_SKIP();
   const int last = world().size() - 1;
-  for (const std::string domain : {std::string(), std::to_string(world().rank())}) {
+  for (const std::string& domain : {std::string(), std::to_string(world().rank())}) {
     Logged logged;
     Heartbeat heartbeat;
     std::atomic<int> ended = 0;

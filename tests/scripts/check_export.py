@@ -2,13 +2,14 @@
 """`lockstep export` and `import`, read by others: check_export.py LOCKSTEP. Status 77 skips: no onnx, torch or NumPy.
 
 Every model of `lockstep models` becomes ONNX, is checked by onnx, and computes Lockstep's logits in another runtime to 1e-5 of the
-largest one; weights come back from safetensors bit by bit.
+largest one; weights come back from safetensors and NumPy's archives bit by bit.
 """
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 try:
     import numpy as np
@@ -85,8 +86,38 @@ def check_weights(folder):
         assert "[safetensors]" in call("import", folder / "bad.safetensors", "--output", folder / "x.h5", status=1)
 
 
+def check_npz(folder):
+    random = np.random.default_rng(1)
+    arrays = {"a.weight": random.standard_normal((3, 4)).astype(np.float32), "n": np.array(5), "empty": random.standard_normal((0, 2)),
+              "b": random.standard_normal((2, 3, 1)), "u": np.arange(7, dtype=np.uint8), "i": np.arange(-2, 2, dtype=np.int32)}
+    for save in (np.savez, np.savez_compressed):
+        save(folder / "in.npz", **arrays, half=np.array([1.5, np.inf], np.float16), big=np.arange(3, dtype=">f4"))
+        call("import", folder / "in.npz", "--output", folder / "w.h5")
+        call("export", folder / "w.h5", "--output", folder / "out.npz")
+        with np.load(folder / "out.npz") as back:
+            expected = arrays | {"half": np.array([1.5, np.inf], np.float32), "big": np.arange(3, dtype=np.float32)}
+            assert set(back.files) == set(expected), back.files
+            for name, array in expected.items():
+                assert back[name].dtype == array.dtype and back[name].shape == array.shape, name
+                assert back[name].tobytes() == array.tobytes(), name
+        with zipfile.ZipFile(folder / "out.npz") as archive:
+            assert archive.testzip() is None and all(e.compress_type == zipfile.ZIP_STORED for e in archive.infolist())
+        # Without its last few bytes, the length of a comment, minizip still reads an archive: every array has its checksum.
+        whole = (folder / "in.npz").read_bytes()
+        for damaged in (whole[:-30], whole[:5], b"", b"\xff" * 64, whole[:200] + b"\x55\xaa" * 8 + whole[216:]):
+            (folder / "bad.npz").write_bytes(damaged)
+            said = call("import", folder / "bad.npz", "--output", folder / "x.h5", status=1)
+            assert "bad.npz" in said and len(said.splitlines()) == 1, said
+    np.savez(folder / "bad.npz", text=np.array(["a"]))
+    assert "expected numbers" in call("import", folder / "bad.npz", "--output", folder / "x.h5", status=1)
+    with zipfile.ZipFile(folder / "bad.npz", "w") as archive:
+        archive.writestr("readme.txt", "no array")
+    assert "readme.txt" in call("import", folder / "bad.npz", "--output", folder / "x.h5", status=1)
+
+
 with tempfile.TemporaryDirectory() as name:
     check_weights(pathlib.Path(name))
+    check_npz(pathlib.Path(name))
     models = {entry["name"]: entry for entry in json.loads(call("models", "--json"))}
     for model in sys.argv[2:] or models:
         check_model(models[model], pathlib.Path(name))
