@@ -88,7 +88,7 @@ def tests(build, tier, arguments, variables, mpi):
     for option, pattern in (("-R", arguments.R), ("-E", arguments.E)):
         words += [option, pattern] if pattern else []
     _, text = run(words, build / f"platforms-{tier}.log", variables)
-    found = re.search(r"(\d+) tests failed out of (\d+)", text)
+    found = re.search(r"(\d+) tests? failed out of (\d+)", text)
     if not found:
         return "none ran"
     failed, total = map(int, found.groups())

@@ -79,6 +79,8 @@ class Disagrees(support.SystemTest):
     """One rank of two is started with something else."""
 
     def differ(self, second, *fragments, first=None):
+        if support.open_mpi() == 5:
+            self.skipTest("mpirun of Open MPI 5.0.7 crashes when it is given two programs")
         first = first or program("train_mnist", *MLP, "--max-steps", 2, "--output", self.scratch / "run")
         command = [*support.mpirun(1), *first, ":", "-n", "1", *second]
         result = self.run_command(command, environment=support.launch_environment())

@@ -129,7 +129,8 @@ TEST(CallbackList, RefusesTwoStatesOfOneNameAndNamesThatCannotBeWritten) {
   EXPECT_NE(error_of([&] { add_to(list, "a"); }).find("have a state with the name 'a' in checkpoints"),
             std::string::npos);
   EXPECT_NE(error_of([&] { add_to(list, "\xff"); }).find("has the name '\\xff'"), std::string::npos);
-  EXPECT_NE(error_of([&] { add_to(list, std::string(65, 'x').c_str()); }).find("expected at most 64 bytes"), std::string::npos);
+  EXPECT_NE(error_of([&] { add_to(list, std::string(65, 'x').c_str()); }).find("expected at most 64 bytes"),
+            std::string::npos);
 }
 
 TEST(CallbackList, DescribesTypesAndNeeds) {
