@@ -108,7 +108,8 @@ class FourierWriter {
   // `name` times a matrix along an axis of the transform.
   std::string along(const std::string& name, int axis, const std::string& matrix) const {
     Numbers order = positions(rank_);
-    std::swap(order[static_cast<std::size_t>(rank_ - o_.sizes.rank() + axis)], order.back());
+    const int position = rank_ - o_.sizes.rank() + axis;
+    std::swap(order[static_cast<std::size_t>(position)], order.back());
     Document& d = w_.document;
     const std::string last = d.add("Transpose", {name}, {{"perm", order}});
     return d.add("Transpose", {d.add("MatMul", {last, matrix})}, {{"perm", order}});
