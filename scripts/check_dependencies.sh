@@ -26,9 +26,10 @@ parallel:   core host graph plan optim comm
 data:       core io comm
 checkpoint: core host graph plan optim io
 infer:      core graph plan nn io checkpoint
+onnx:       core graph ops io
 launch:     core host io
 preflight:  core host comm io launch
-train:      core host graph ops kernels nn metrics plan optim comm io parallel data checkpoint infer preflight
+train:      core host graph ops kernels nn metrics plan optim comm io parallel data checkpoint infer preflight onnx
 '
 
 # A room, which is a folder in one of these folders, and the rooms beside itself that it may include; "." are the files that lie in the

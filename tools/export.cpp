@@ -18,10 +18,10 @@
 #include "lockstep/io/atomic_file.h"
 #include "lockstep/onnx/document.h"
 #include "lockstep/onnx/export.h"
-#include "lockstep/onnx/safetensors.h"
 #include "lockstep/train/options/option_checks.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
+#include "tools/safetensors.h"
 #include "tools/use_weights.h"
 
 namespace lockstep::tools {
@@ -56,7 +56,7 @@ void write_file(const fs::path& path, const std::string& bytes) {
 
 // The tensors of a weights file, a checkpoint or a run's newest checkpoint.
 std::vector<io::NamedTensor> weights_of(const std::string& source) {
-  if (fs::path(source).extension() == ".safetensors") return onnx::read_safetensors(source);
+  if (fs::path(source).extension() == ".safetensors") return read_safetensors(source);
   if (fs::path(source).extension() == ".npz") return datasets::read_npz_tensors(source);
   return checkpoint::load_weights(checkpoint::find_weights(source, checkpoint::Pick::Newest).file);
 }
@@ -64,7 +64,7 @@ std::vector<io::NamedTensor> weights_of(const std::string& source) {
 void write_weights(const fs::path& path, std::span<const io::NamedTensor> tensors) {
   const std::string form = path.extension();
   if (form == ".safetensors") {
-    write_file(path, onnx::write_safetensors(tensors));
+    write_file(path, write_safetensors(tensors));
   } else if (form == ".npz") {
     write_file(path, datasets::write_npz(tensors));
   } else {

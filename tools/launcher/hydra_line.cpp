@@ -15,9 +15,9 @@ namespace lockstep::launcher {
 namespace {
 
 launch::HostList hosts_of(const MpirunLine& line) {
-  const launch::HostList list = line.hostfile.empty()
-                                    ? launch::parse_host_list(line.hosts, "--host")
-                                    : launch::parse_hostfile(launch::read_small_file(line.hostfile), line.hostfile);
+  launch::HostList list = line.hostfile.empty()
+                              ? launch::parse_host_list(line.hosts, "--host")
+                              : launch::parse_hostfile(launch::read_small_file(line.hostfile), line.hostfile);
   check(list.all_slots_said(), "launch",
         "MPICH's mpiexec needs the ranks of each host; expected slots for all hosts of {}",
         line.hostfile.empty() ? "--host" : line.hostfile);

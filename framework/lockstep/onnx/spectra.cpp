@@ -1,13 +1,13 @@
 // Fourier transforms as products with their matrices, one axis after the other, and products of spectra: version 13 of
 // ONNX's operators has no transform, and of a Fourier operator's layer few frequencies are kept. A complex value is a
 // pair of real ones here.
-#include <cmath>
 #include <numbers>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lockstep/core/math.h"
 #include "lockstep/onnx/node_writer.h"
 #include "lockstep/ops/fourier.h"
 #include "lockstep/ops/spectral_product.h"
@@ -52,8 +52,8 @@ ComplexName matrix_of(const NodeWriter& w, const AxisMatrix& m, Factor factor) {
   for (const std::int64_t row : m.rows) {
     for (const std::int64_t column : m.columns) {
       const double angle = 2 * std::numbers::pi * static_cast<double>(row * column % m.n) / static_cast<double>(m.n);
-      re.push_back(factor(row, column) * std::cos(angle));
-      im.push_back(factor(row, column) * m.sign * std::sin(angle));
+      re.push_back(factor(row, column) * math::cos(angle));
+      im.push_back(factor(row, column) * m.sign * math::sin(angle));
     }
   }
   const Shape shape{static_cast<std::int64_t>(m.rows.size()), static_cast<std::int64_t>(m.columns.size())};

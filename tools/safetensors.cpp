@@ -1,4 +1,4 @@
-#include "lockstep/onnx/safetensors.h"
+#include "tools/safetensors.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +13,7 @@
 #include "lockstep/io/read_file.h"
 #include "lockstep/train/report/json_text.h"
 
-namespace lockstep::onnx {
+namespace lockstep::tools {
 namespace {
 
 constexpr const char* kTensorsSite = "safetensors";
@@ -148,4 +148,4 @@ std::vector<io::NamedTensor> read_safetensors(const std::filesystem::path& path)
   return tensors;
 }
 
-}  // namespace lockstep::onnx
+}  // namespace lockstep::tools

@@ -10,7 +10,7 @@
 
 #include "lockstep/io/named_tensor.h"
 
-namespace lockstep::onnx {
+namespace lockstep::tools {
 
 // Returns the bytes of a file with these tensors. Throws Error for two of one name, and for bf16.
 std::string write_safetensors(std::span<const io::NamedTensor> tensors);
@@ -18,4 +18,4 @@ std::string write_safetensors(std::span<const io::NamedTensor> tensors);
 // Reads all tensors, sorted by name: F32, F64, I32, I64 and U8 as they are, F16 and BF16 as f32.
 std::vector<io::NamedTensor> read_safetensors(const std::filesystem::path& path);
 
-}  // namespace lockstep::onnx
+}  // namespace lockstep::tools
