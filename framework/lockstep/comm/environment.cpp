@@ -3,11 +3,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <optional>
+#include <thread>
 
 #include "lockstep/comm/c_mpi.h"
 #include "lockstep/comm/launch.h"
@@ -35,6 +38,20 @@ ThreadLevel from_mpi(int provided) {
 std::optional<std::string> read_variable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+// Waits until all ranks are here. The mpirun of Open MPI 4.1 may crash, or wait for itself for ever, if a rank ends the
+// job while another rank is in MPI_Finalize, but not while it is in another collective operation. A job of several
+// programs may have ranks without an Environment, which would never come.
+void wait_for_all_ranks() {
+  if (read_variable("OMPI_NUM_APP_CTX") != "1") return;
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (MPI_Ibarrier(MPI_COMM_WORLD, &request) != MPI_SUCCESS) return;
+  int done = 0;
+  for (std::chrono::microseconds pause(1); MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done == 0;) {
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::microseconds(1000));
+  }
 }
 
 }  // namespace
@@ -91,6 +108,7 @@ void Environment::refuse_scattered_singletons() {
 
 Environment::~Environment() {
   if (initialised_here_ && active() && std::uncaught_exceptions() == exceptions_at_start_) {
+    wait_for_all_ranks();
     MPI_Finalize();
   }
 }

@@ -17,8 +17,8 @@ const char* name_of(ThreadLevel level);
 class Environment {
  public:
   explicit Environment(ThreadLevel wanted = ThreadLevel::Multiple);
-  // Finalises MPI, except during stack unwinding: MPI_Finalize would wait for ranks that wait for this one. The main
-  // function of the program must then end with abort_job().
+  // Waits for all ranks and finalises MPI, except during stack unwinding: MPI_Finalize would wait for ranks that wait
+  // for this one. The main function of the program must then end with abort_job().
   ~Environment();
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
