@@ -159,11 +159,11 @@ class ShiftedRelu(torch.autograd.Function):
         return gradient * context.saved_tensors[0], None
 
 
-def borderline_runs(run_torch):
-    """Results in f32 where every ReLU that rounding might decide is decided the one way, and the other, at both ends of
-    a ReLU6; the images are moved a little too, for maxima that nearly tie."""
+def borderline_runs(run_torch, width):
+    """Results in f32 where every ReLU whose input is within `width` of zero is decided the one way, and the other, at both
+    ends of a ReLU6; the images are moved a little too, for maxima that nearly tie."""
     results = []
-    for shift in (judge.BORDERLINE, -judge.BORDERLINE):
+    for shift in (width, -width):
         def relu(x, inplace=False, shift=shift):
             return ShiftedRelu.apply(x, shift)
 
@@ -247,8 +247,9 @@ def compare(test, title, cases):
     judged = judge.Judge(test, title)
     for case, f32, f64, fast in zip(cases, results[0::3], results[1::3], results[2::3]):
         truth, single = case.run_torch(torch.float64, torch.contiguous_format), f32_runs(case.run_torch)
-        borderline = borderline_runs(case.run_torch) if case.is_deep else []
-        for result in (*single, *borderline, f32, f64, fast):
+        borderline = {kind: borderline_runs(case.run_torch, width) if case.is_deep else []
+                      for kind, width in (("exact", judge.BORDERLINE), ("fast", judge.FAST * judge.BORDERLINE))}
+        for result in (*single, *borderline["exact"], *borderline["fast"], f32, f64, fast):
             if "cotangent" in case.batch:  # a sum that nearly cancels, only there for its gradient
                 result.pop("losses", None)
             test.assertEqual(result.keys(), truth.keys(), case.title)
@@ -257,6 +258,7 @@ def compare(test, title, cases):
             if name.startswith("after/") and case.request.get("lr") and np.issubdtype(want.dtype, np.floating):
                 # What training changed, not the weight that was there before.
                 scale = want - case.weights[name.removeprefix("after/")].numpy()
-            judged.check(f"{case.title}, {name}", want, [s[name] for s in single], [b[name] for b in borderline],
+            decided = {kind: [b[name] for b in results] for kind, results in borderline.items()}
+            judged.check(f"{case.title}, {name}", want, [s[name] for s in single], decided,
                          {"exact": f32[name], "fast": fast[name]}, f64[name], scale)
     judged.report()
