@@ -84,15 +84,16 @@ class Potential final : public nn::Module {
 }  // namespace
 
 int main(int argc, char** argv) {
-  train::Program program(
-      "train_forces", "Trains a potential on energies and forces of clusters of atoms.",
-      {.dataset = {.name = "clusters",
-                   .fields = {.inputs = "positions", .targets = "energies,forces", .normalise = "none"}},
-       .epochs = 50,
-       .batch_size = 16,
-       .optimizer = {.rule = optim::Rule::Adam},
-       .rate = {.peak = 2e-3, .warmup_epochs = 1}},
-      datasets::force_catalogue());
+  train::Program program("train_forces", "Trains a potential on energies and forces of clusters of atoms.",
+                         {.dataset = {.name = "clusters",
+                                      .fields = {.inputs = "positions",
+                                                 .targets = "energies,forces",
+                                                 .normalise = data::FieldScaling::None}},
+                          .epochs = 50,
+                          .batch_size = 16,
+                          .optimizer = {.rule = optim::Rule::Adam},
+                          .rate = {.peak = 2e-3, .warmup_epochs = 1}},
+                         datasets::force_catalogue());
   PotentialConfig config;
   double energy_weight = 1;
   program.option("width", config.width, "features of the layers of the network");

@@ -15,14 +15,15 @@ using namespace lockstep;
 int main(int argc, char** argv) {
   recsys::Choice choice;
   const std::vector<data::DatasetEntry> catalogue = datasets::click_entries(choice.data);
-  train::Program program("train_recsys", "Trains a recommender on clicks or ratings.",
-                         {.dataset = {.name = "clicks", .fields = {.inputs = "dense", .normalise = "none"}},
-                          .epochs = 3,
-                          .batch_size = 256,
-                          .optimizer = {.rule = optim::Rule::Adam},
-                          .rate = {.peak = 1e-3},
-                          .trainer = {.tables = {.rules = {.all = {.rule = optim::RowRule::Adam}}}}},
-                         catalogue);
+  train::Program program(
+      "train_recsys", "Trains a recommender on clicks or ratings.",
+      {.dataset = {.name = "clicks", .fields = {.inputs = "dense", .normalise = data::FieldScaling::None}},
+       .epochs = 3,
+       .batch_size = 256,
+       .optimizer = {.rule = optim::Rule::Adam},
+       .rate = {.peak = 1e-3},
+       .trainer = {.tables = {.rules = {.all = {.rule = optim::RowRule::Adam}}}}},
+      catalogue);
   choice.add_options(program);
   train::GrowVocabulary* vocabulary = nullptr;  // the session's; null: ids need none
   std::unique_ptr<recsys::Retriever> retriever;

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +18,7 @@
 #include "lockstep/train/options/option_checks.h"
 #include "models/zoo/classify.h"
 #include "models/zoo/registry.h"
+#include "tools/choice_option.h"
 #include "tools/commands.h"
 #include "tools/picture/graphviz.h"
 #include "tools/usage.h"
@@ -23,12 +26,46 @@
 namespace lockstep::tools {
 namespace {
 
+enum class Numbers : std::uint8_t { F32, F64, BF16 };
+enum class Boxes : std::uint8_t { Auto, Steps, Blocks };
+
+}  // namespace
+}  // namespace lockstep::tools
+
+namespace lockstep::train {
+
+template <>
+struct Choices<tools::Numbers> {
+  using Numbers = tools::Numbers;
+  static constexpr std::array kAll{NamedValue{Numbers::F32, "f32"}, NamedValue{Numbers::F64, "f64"},
+                                   NamedValue{Numbers::BF16, "bf16"}};
+};
+
+template <>
+struct Choices<tools::Boxes> {
+  using Boxes = tools::Boxes;
+  static constexpr std::array kAll{NamedValue{Boxes::Auto, "auto"}, NamedValue{Boxes::Steps, "steps"},
+                                   NamedValue{Boxes::Blocks, "blocks"}};
+};
+
+template <>
+struct Choices<Mode> {
+  static constexpr std::array kAll{NamedValue{Mode::Train, "train"}, NamedValue{Mode::Eval, "eval"}};
+};
+
+}  // namespace lockstep::train
+
+namespace lockstep::tools {
+namespace {
+
 struct InspectOptions {
   std::string model;
   std::int64_t batch = 1, classes = 0;
-  std::string precision = "f32", mode = "train";
+  Numbers precision = Numbers::F32;
+  Mode mode = Mode::Train;
   std::vector<std::int64_t> shape;
-  std::string svg, detail = "auto";
+  std::string svg;
+  Boxes detail = Boxes::Auto;
   bool summary = false, plan = false, parameters = false, json = false;
 };
 
@@ -154,13 +191,14 @@ class ModelPlan {
 // Draws each step of a plan of few steps by itself.
 PictureDetail detail_of(const InspectOptions& o, const plan::Plan& plan) {
   constexpr std::size_t kFewSteps = 40;
-  if (o.detail == "auto") return plan.steps().size() <= kFewSteps ? PictureDetail::Steps : PictureDetail::Blocks;
-  return o.detail == "steps" ? PictureDetail::Steps : PictureDetail::Blocks;
+  if (o.detail == Boxes::Auto) return plan.steps().size() <= kFewSteps ? PictureDetail::Steps : PictureDetail::Blocks;
+  return o.detail == Boxes::Steps ? PictureDetail::Steps : PictureDetail::Blocks;
 }
 
 void write_picture(const InspectOptions& o, const plan::Plan& plan) {
   const Picture picture = make_picture(plan.assembly(), detail_of(o, plan));
-  const std::string name = fmt::format("{}, {}, batch {}, {}", o.model, o.mode, o.batch, o.precision);
+  const std::string name = fmt::format("{}, {}, batch {}, {}", o.model, train::choice_name(o.mode), o.batch,
+                                       train::choice_name(o.precision));
   const PictureTexts texts = picture_texts(plan.assembly(), picture, name);
   const std::filesystem::path file = o.svg;
   std::string text = dot_text(plan.assembly(), picture, texts);
@@ -174,7 +212,8 @@ void check_options(const InspectOptions& o) {
   check(!o.json || !(o.summary || o.parameters || !o.svg.empty()), "inspect",
         "--json has the modules and the parameters, and with --plan the plan: expected it without --summary, "
         "--parameters and --svg");
-  check(o.detail == "auto" || !o.svg.empty(), "inspect", "--detail is of the picture, expected --svg FILE with it");
+  check(o.detail == Boxes::Auto || !o.svg.empty(), "inspect",
+        "--detail is of the picture, expected --svg FILE with it");
 }
 
 void inspect(const InspectOptions& o) {
@@ -182,16 +221,15 @@ void inspect(const InspectOptions& o) {
   const models::ModelEntry& entry = models::find_model(o.model);
   const Shape image = o.shape.empty() ? entry.image : Shape(o.shape);
   const auto model = models::build_model(o.model, o.classes, image);
-  const Type images{image.batched(o.batch), o.precision == "f64" ? DType::F64 : DType::F32};
-  const Mode mode = o.mode == "eval" ? Mode::Eval : Mode::Train;
+  const Type images{image.batched(o.batch), o.precision == Numbers::F64 ? DType::F64 : DType::F32};
   const auto summary = [&] {
     return nn::summarize(
-        *model, [&](Value x) { return (*model)(x); }, images, mode);
+        *model, [&](Value x) { return (*model)(x); }, images, o.mode);
   };
   const bool needs_plan = o.plan || !o.svg.empty();
   if (needs_plan) check_memory(summary());
-  const auto plan = needs_plan ? std::make_unique<ModelPlan>(*model, images, mode,
-                                                             plan::CompileOptions{.bf16 = o.precision == "bf16"})
+  const auto plan = needs_plan ? std::make_unique<ModelPlan>(*model, images, o.mode,
+                                                             plan::CompileOptions{.bf16 = o.precision == Numbers::BF16})
                                : nullptr;
   if (o.json) {
     nlohmann::ordered_json document = model_json(*model, summary(), images.dtype);
@@ -218,12 +256,8 @@ void add_inspect_command(CLI::App& app) {
       ->check(train::whole_number<std::int64_t>)
       ->capture_default_str();
   command->add_option("--shape", o->shape, "Shape of one sample: C,H,W; if not the model's own")->delimiter(',');
-  command->add_option("--precision", o->precision, "Floating type; bf16: f32 with products and activations in bf16")
-      ->check(CLI::IsMember({"f32", "f64", "bf16"}))
-      ->capture_default_str();
-  command->add_option("--mode", o->mode, "With gradient, or evaluation")
-      ->check(CLI::IsMember({"train", "eval"}))
-      ->capture_default_str();
+  add_choice(*command, "--precision", o->precision, "Floating type; bf16: f32 with products and activations in bf16");
+  add_choice(*command, "--mode", o->mode, "With gradient, or evaluation");
   command->add_flag("--summary", o->summary,
                     "Modules with output shapes, parameters, FLOPs, bytes (unless told otherwise)");
   command->add_flag("--plan", o->plan,
@@ -231,12 +265,9 @@ void add_inspect_command(CLI::App& app) {
   command->add_option("--svg", o->svg,
                       "Draw the plan into this file, as a picture for a browser (needs Graphviz's program dot); a name "
                       "that ends in .gv: as text for Graphviz");
-  command
-      ->add_option("--detail", o->detail,
-                   "Boxes of the picture: single steps, or blocks: modules, repeated ones folded; auto: blocks of a "
-                   "plan of more than 40 steps")
-      ->check(CLI::IsMember({"auto", "steps", "blocks"}))
-      ->capture_default_str();
+  add_choice(*command, "--detail", o->detail,
+             "Boxes of the picture: single steps, or blocks: modules, repeated ones folded; auto: blocks of a plan of "
+             "more than 40 steps");
   command->add_flag("--parameters", o->parameters, "Names, types and shapes of parameters and buffers");
   command->add_flag("--json", o->json,
                     "One JSON object with modules and parameters, and with --plan its steps, instead of text");

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "data/datasets/click_bags.h"
+#include "data/datasets/field_options.h"
 #include "lockstep/core/error.h"
 
 namespace lockstep::datasets {
@@ -41,8 +42,8 @@ void check_click_options(const data::DatasetOptions& o, const ClickSetOptions& s
           "--bags has offsets={} for the field '{}' with the data set {}, expected it with hdf5", bag.offsets,
           bag.field, o.name);
   }
-  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kClickChecksSite,
-        "--mean and --std with --normalise {}, expected standard or log", f.normalise);
+  check(o.mean.empty() || scaling_of(f) == data::Scaling::MeanStd, kClickChecksSite,
+        "--mean and --std with --normalise {}, expected standard or log", name_of(f.normalise));
 }
 
 void check_click_files(const data::DatasetOptions& o, const ClickSetOptions& set, bool fixed_columns) {

@@ -7,6 +7,7 @@
 
 #include "data/datasets/click_negatives.h"
 #include "data/datasets/click_scan.h"
+#include "data/datasets/field_options.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/math.h"
 #include "lockstep/data/normalisation.h"
@@ -57,12 +58,13 @@ std::vector<std::int64_t> sizes_of(const RunData& data, const ClickSetOptions& o
 }
 
 data::Normalisation normalisation_of(const RunData& data, const DatasetOptions& o, const comm::Communicator* comm) {
-  data::NormalisationOptions wish{.field = "dense", .channel_axis = 0, .mean = o.mean, .stddev = o.stddev};
-  wish.scaling = o.fields.normalise == "none"    ? data::Scaling::None
-                 : o.fields.normalise == "range" ? data::Scaling::MinMax
-                                                 : data::Scaling::MeanStd;
-  if (o.fields.normalise == "log") wish.log_offset = o.fields.log_offset;
-  if (o.fields.normalise == "none" && o.mean.empty()) return {};
+  const data::NormalisationOptions wish{.field = "dense",
+                                        .scaling = scaling_of(o.fields),
+                                        .log_offset = log_offset_of(o.fields),
+                                        .channel_axis = 0,
+                                        .mean = o.mean,
+                                        .stddev = o.stddev};
+  if (wish.scaling == data::Scaling::None && o.mean.empty()) return {};
   return comm == nullptr ? data::measure_normalisation(*data.train, {wish})
                          : data::measure_normalisation(*data.train, {wish}, *comm);
 }

@@ -19,8 +19,8 @@ void check_clusters(const DatasetOptions& o) {
   check(one_input && two_targets, kClustersSite,
         "--inputs is '{}' and --targets is '{}', expected the name of positions, and those of energies and forces",
         o.fields.inputs, o.fields.targets);
-  check(o.fields.normalise == "none", kClustersSite,
-        "--normalise is {}, expected none: forces would be no derivatives of energies", o.fields.normalise);
+  check(o.fields.normalise == data::FieldScaling::None, kClustersSite,
+        "--normalise is {}, expected none: forces would be no derivatives of energies", name_of(o.fields.normalise));
   check(o.fields.eval_fraction < 1 || o.purpose != data::Purpose::Train, kClustersSite,
         "--eval-fraction is {}, expected less than 1: 1 is for --evaluate-only", o.fields.eval_fraction);
 }

@@ -38,9 +38,11 @@ void check_fields_options(const DatasetOptions& o) {
         kChecksSite, "--targets is '{}' with a --loss of classes, expected one array of integers", f.targets);
   check(f.target == data::TargetKind::Classes || f.classes == 0, kChecksSite,
         "--classes is {} and the --loss is none of classes, expected cross-entropy or dice", f.classes);
-  check(o.mean.empty() || f.normalise == "standard" || f.normalise == "log", kChecksSite,
-        "--mean and --std with --normalise {}, expected standard or log", f.normalise);
-  check(f.symmetry != "none" || (f.vectors.empty() && f.pseudovectors.empty() && f.pseudoscalars.empty()), kChecksSite,
+  check(o.mean.empty() || scaling_of(f) == data::Scaling::MeanStd, kChecksSite,
+        "--mean and --std with --normalise {}, expected standard or log", name_of(f.normalise));
+  check(f.symmetry != data::SymmetryKind::None ||
+            (f.vectors.empty() && f.pseudovectors.empty() && f.pseudoscalars.empty()),
+        kChecksSite,
         "--vectors, --pseudovectors or --pseudoscalars without --symmetry, expected flips, rotations or all");
   check(!o.augment && o.resize == 0, kChecksSite, "--augment and --resize are for images, and {} has none", o.name);
 }

@@ -77,10 +77,28 @@ std::vector<double> split_numbers(std::string_view option, std::string_view text
   return numbers;
 }
 
+data::Scaling scaling_of(const data::FieldOptions& options) {
+  switch (options.normalise) {
+    case data::FieldScaling::Standard:
+    case data::FieldScaling::Log:
+      return data::Scaling::MeanStd;
+    case data::FieldScaling::Range:
+      return data::Scaling::MinMax;
+    case data::FieldScaling::None:
+      return data::Scaling::None;
+  }
+  fail(kOptionsSite, "--normalise is {}, expected a value of FieldScaling", static_cast<int>(options.normalise));
+}
+
+std::optional<double> log_offset_of(const data::FieldOptions& options) {
+  return options.normalise == data::FieldScaling::Log ? std::optional(options.log_offset) : std::nullopt;
+}
+
 data::FieldSymmetryOptions symmetry_options(const data::FieldOptions& options, const std::vector<data::Field>& fields,
                                             int dimensions) {
-  data::FieldSymmetryOptions symmetry{
-      .dimensions = dimensions, .flips = options.symmetry != "rotations", .rotations = options.symmetry != "flips"};
+  data::FieldSymmetryOptions symmetry{.dimensions = dimensions,
+                                      .flips = options.symmetry != data::SymmetryKind::Rotations,
+                                      .rotations = options.symmetry != data::SymmetryKind::Flips};
   for (const data::Field& field : fields) symmetry.fields.push_back({.name = field.name});
   const auto each_name = [&](std::string_view option, const std::string& text, const auto& add) {
     if (text.empty()) return;

@@ -2,12 +2,14 @@
 // "options" with the option's name.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lockstep/data/augment/field_symmetry.h"
 #include "lockstep/data/catalogue.h"
+#include "lockstep/data/normalisation.h"
 
 namespace lockstep::datasets {
 
@@ -19,6 +21,10 @@ void check_name_is_free(std::string_view site, bool is_taken, std::string_view n
 
 // Numbers with commas between them; empty for an empty text.
 std::vector<double> split_numbers(std::string_view option, std::string_view text);
+
+// What the options ask for of each field's numbers.
+data::Scaling scaling_of(const data::FieldOptions& options);
+std::optional<double> log_offset_of(const data::FieldOptions& options);
 
 // The symmetries that the options ask for, of fields that have channels before `dimensions` axes of a grid, or channels
 // alone. Throws Error for names that no field has.

@@ -56,11 +56,9 @@ std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const st
   for (const ScaledField& each : scaled) {
     const int counting = axes.series ? each.axes : 0;  // the dimension that counts channels
     data::NormalisationOptions wish{.field = each.field->name,
+                                    .scaling = scaling_of(o.fields),
+                                    .log_offset = log_offset_of(o.fields),
                                     .channel_axis = each.field->shape.rank() > each.axes ? counting : -1};
-    wish.scaling = o.fields.normalise == "none"    ? data::Scaling::None
-                   : o.fields.normalise == "range" ? data::Scaling::MinMax
-                                                   : data::Scaling::MeanStd;
-    if (o.fields.normalise == "log") wish.log_offset = o.fields.log_offset;
     wish.mean = take(mean, mean.empty() ? 0 : each.channels);
     wish.stddev = take(stddev, stddev.empty() ? 0 : each.channels);
     wishes.push_back(std::move(wish));
@@ -73,10 +71,10 @@ std::vector<data::NormalisationOptions> wishes(const DatasetOptions& o, const st
 
 data::Transforms symmetry_transforms(const DatasetOptions& o, const std::vector<Field>& fields,
                                      const std::vector<std::string>& names, int axes) {
-  if (o.fields.symmetry == "none") return {};
+  if (o.fields.symmetry == data::SymmetryKind::None) return {};
   check(axes >= 1, kTransformsSite,
         "--symmetry is {}, and samples have no grid; expected fields with 1 to 3 spatial dimensions",
-        o.fields.symmetry);
+        name_of(o.fields.symmetry));
   std::vector<data::FieldNormalisation> floats;
   data::Transforms transforms;
   std::vector<Field> on_grid;

@@ -1,5 +1,6 @@
 #include "lockstep/preflight/login.h"
 
+#include "lockstep/core/error.h"
 #include "tests/preflight/support.h"
 
 namespace lockstep::test {
@@ -30,6 +31,12 @@ TEST(Login, EveryWayToFailHasItsLine) {
               {"/opt/lockstep cannot be started there", "copy the build"});
   expect_says(told(-1, ""), {"no answer to ssh (within the time)"});
   expect_says(told(3, "odd\n"), {"status 3: odd", "ssh me@node2 true"});
+}
+
+TEST(Findings, OfAnUnknownLevelAreRefused) {
+  nlohmann::json list = to_json({{.what = "x"}});
+  list[0]["level"] = "purple";
+  EXPECT_THROW(findings_from_json(list), Error);
 }
 
 TEST(Findings, TravelAsJson) {

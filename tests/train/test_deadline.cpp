@@ -31,8 +31,18 @@ TEST(Duration, AnythingElseIsAnErrorThatNamesOptionAndText) {
   }
 }
 
-DeadlineOptions within(std::string limit, std::string margin = "auto") {
-  return {.limit = std::move(limit), .margin = std::move(margin), .variable = {}};
+TEST(RunTime, IsReadFromTheTextsOfBothOptions) {
+  EXPECT_EQ(parse_run_time("auto", "auto"), RunTime());
+  EXPECT_EQ(parse_run_time("none", "5m"), (RunTime{.follows_slurm = false, .margin = 300}));
+  EXPECT_EQ(parse_run_time("2h", "auto"),
+            (RunTime{.follows_slurm = false, .limit = 7200, .source = "--time-limit 2h"}));
+  EXPECT_THROW(parse_run_time("5m", "5m"), Error);
+  EXPECT_THROW(parse_run_time("never", "auto"), Error);
+  EXPECT_THROW(parse_run_time("auto", "none"), Error);
+}
+
+DeadlineOptions within(const std::string& limit, const std::string& margin = "auto") {
+  return {.time = parse_run_time(limit, margin), .variable = {}};
 }
 
 TEST(Deadline, NoneIsNeverReached) {
@@ -90,7 +100,7 @@ TEST(Deadline, SlurmsEndOfTheJobIsTheDefault) {
   EXPECT_THROW(Deadline(in_slurm("tomorrow")), Error);
   EXPECT_FALSE(Deadline(in_slurm("1e300")).reached(Deadline::Clock::now() + 100000h));
   DeadlineOptions ignored = in_slurm("0");
-  ignored.limit = "none";
+  ignored.time = parse_run_time("none", "10s");
   EXPECT_FALSE(Deadline(ignored).exists());
 }
 

@@ -2,6 +2,7 @@
 // per data set (data/datasets/catalogue.h lists those of Lockstep). Any thread may call these functions.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -28,24 +29,37 @@ enum class TargetKind : std::uint8_t { Numbers, Classes, Flags };
 // training samples is taken for an input, and the record is left out where a target or the class is missing.
 enum class MissingValues : std::uint8_t { Error, Skip, Mean };
 
+// The treatment of each field's numbers, per channel: to mean 0 and deviation 1, to 0 to 1, the logarithm to mean 0 and
+// deviation 1, or none.
+enum class FieldScaling : std::uint8_t { Standard, Range, Log, None };
+inline constexpr std::array<std::string_view, 4> kFieldScalingNames{"standard", "range", "log", "none"};
+constexpr std::string_view name_of(FieldScaling scaling) {
+  return kFieldScalingNames[static_cast<std::size_t>(scaling)];
+}
+
+// The random turns of samples in training (augment/field_symmetry.h): none, along single axes, by 90 degrees, or both.
+enum class SymmetryKind : std::uint8_t { None, Flips, Rotations, All };
+inline constexpr std::array<std::string_view, 4> kSymmetryKindNames{"none", "flips", "rotations", "all"};
+constexpr std::string_view name_of(SymmetryKind kind) { return kSymmetryKindNames[static_cast<std::size_t>(kind)]; }
+
 // The arrays of files that are the samples' inputs and targets, for entries whose `takes_fields` is set.
 struct FieldOptions {
-  std::string files{}, eval_files{};   // paths with * and ?, separated by commas
-  std::string inputs{}, targets{};     // names in the files, separated by commas; NAME[:, 0:2] takes a part
-  std::int64_t sample_axis = 0;        // the dimension that counts samples
-  double eval_fraction = 0.1;          // of the samples of `files`, for evaluation, where `eval_files` is empty; 1 is
-                                       // for a run that only evaluates
-  std::int64_t spatial_axes = -1;      // spatial dimensions of a sample; a further one before them counts channels; -1:
-                                       // those of the field with the fewest
-  bool series = false;                 // inputs are (time) or (time, features); features are their channels
-  std::string normalise = "standard";  // standard, range, log or none: of each field, per channel
-  double log_offset = 0;               // with `log`: added before the logarithm
+  std::string files{}, eval_files{};  // paths with * and ?, separated by commas
+  std::string inputs{}, targets{};    // names in the files, separated by commas; NAME[:, 0:2] takes a part
+  std::int64_t sample_axis = 0;       // the dimension that counts samples
+  double eval_fraction = 0.1;         // of the samples of `files`, for evaluation, where `eval_files` is empty; 1 is
+                                      // for a run that only evaluates
+  std::int64_t spatial_axes = -1;     // spatial dimensions of a sample; a further one before them counts channels; -1:
+                                      // those of the field with the fewest
+  bool series = false;                // inputs are (time) or (time, features); features are their channels
+  FieldScaling normalise = FieldScaling::Standard;
+  double log_offset = 0;                    // with `Log`: added before the logarithm
   TargetKind target = TargetKind::Numbers;  // set by the program, from its loss
   std::string label{};                      // column of a table with the class, in place of targets
   MissingValues missing = MissingValues::Error;
   std::int64_t classes = 0;          // 0: the largest class in the training samples tells
   std::int64_t ignore_index = -100;  // in a target: a position without a class
-  std::string symmetry = "none";     // in training: none, flips, rotations or all (augment/field_symmetry.h)
+  SymmetryKind symmetry = SymmetryKind::None;
   std::string vectors{}, pseudovectors{}, pseudoscalars{};  // names of fields, NAME[1,0] with channels
 };
 

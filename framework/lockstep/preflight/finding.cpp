@@ -6,6 +6,17 @@
 
 namespace lockstep::preflight {
 
+namespace {
+
+Level level_named(const std::string& name) {
+  for (const Level level : {Level::Green, Level::Yellow, Level::Red}) {
+    if (name == name_of(level)) return level;
+  }
+  fail("preflight", "a finding has the level '{}', expected green, yellow or red", name);
+}
+
+}  // namespace
+
 const char* name_of(Level level) { return level == Level::Green ? "green" : level == Level::Yellow ? "yellow" : "red"; }
 
 std::string line(const Finding& finding) {
@@ -29,16 +40,12 @@ nlohmann::json to_json(const std::vector<Finding>& findings) {
 
 std::vector<Finding> findings_from_json(const nlohmann::json& list) {
   std::vector<Finding> findings;
-  for (const nlohmann::json& f : list) {
-    const std::string level = f.at("level");
-    findings.push_back({.level = level == "red"      ? Level::Red
-                                 : level == "yellow" ? Level::Yellow
-                                                     : Level::Green,
+  for (const nlohmann::json& f : list)
+    findings.push_back({.level = level_named(f.at("level")),
                         .what = f.at("what"),
                         .where = f.at("where"),
                         .mend = f.at("mend"),
                         .check = f.at("check")});
-  }
   return findings;
 }
 

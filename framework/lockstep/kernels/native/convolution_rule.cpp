@@ -22,8 +22,7 @@ namespace {
 // The baseline, without fused multiply-adds, is not offered, unless bits must be those of the other levels.
 bool fits(const ConvolutionGeometry& g, bool portable) {
   constexpr std::int64_t kMostPixels = 64 * 64;
-  return (portable || native_level() != "baseline") && supports_convolution(g) && g.batch > 0 &&
-         g.in_h * g.in_w <= kMostPixels;
+  return (portable || native_fused()) && supports_convolution(g) && g.batch > 0 && g.in_h * g.in_w <= kMostPixels;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ extern const NativeKernels kernels;
 }
 
 std::span<const Level> levels() {
-  static const Level all[] = {{"baseline", true, &baseline::kernels}};
+  static const Level all[] = {{"baseline", true, false, &baseline::kernels}};
   return all;
 }
 

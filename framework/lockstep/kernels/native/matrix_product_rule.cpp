@@ -26,7 +26,7 @@ namespace lockstep::kernels::native {
 Place product_place(const KernelRequest& r) {
   constexpr std::int64_t kManySamples = 256;
   if (r.wants_portable()) return Place::First;  // at every level, as the place decides about the bits
-  if (native_level() == "baseline" || r.dtype() == DType::F64) return Place::Last;
+  if (!native_fused() || r.dtype() == DType::F64) return Place::Last;
   const std::string_view op = r.op->name();
   const bool many = r.inputs[0].shape[0] >= kManySamples;
   return many && (op == "linear" || op == "linear_backward_weights") ? Place::First : Place::Behind;

@@ -34,6 +34,8 @@ const NativeKernels& native_kernels() { return *chosen().kernels; }
 
 std::string_view native_level() { return chosen().name; }
 
+bool native_fused() { return chosen().fused; }
+
 std::string_view native_pairs() {
   const native::PairTable* const table = native::pair_table(native_kernels());
   if (table == nullptr) return "none";

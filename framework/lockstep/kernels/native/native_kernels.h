@@ -17,6 +17,8 @@ namespace lockstep::kernels {
 // cannot run throws Error. native_level() is that level's name.
 const NativeKernels& native_kernels();
 std::string_view native_level();
+// Whether that level has fused multiply-adds; they are emulated without.
+bool native_fused();
 // The products of bf16 pairs of this process: "tiles" (AMX), "dots" (AVX-512 BF16) or "none"; bits in bf16 depend on
 // them.
 std::string_view native_pairs();
@@ -29,6 +31,7 @@ namespace native {
 struct Level {
   std::string_view name;
   bool supported;  // by the processor this runs on
+  bool fused;      // has fused multiply-adds
   const NativeKernels* kernels;
 };
 std::span<const Level> levels();

@@ -45,7 +45,7 @@ int winograd_tile(const ConvolutionGeometry& g, const KernelOptions& options) {
   const KernelOptions::ConvMath math = options.conv_math;
   if (math == KernelOptions::ConvMath::Exact || !supports_winograd(g)) return 0;
   // With portable bits the rule is the same at every level, though multiply-adds are emulated there.
-  if (native_level() == "baseline" && options.bits != KernelOptions::Bits::Portable) return 0;
+  if (!native_fused() && options.bits != KernelOptions::Bits::Portable) return 0;
   if (std::min(g.in_channels, g.out_channels) < kLeastChannels) return 0;
   const std::int64_t tile = math == KernelOptions::ConvMath::Fast ? 4 : 2;
   const std::int64_t tiles = g.batch * ((g.out_h() + tile - 1) / tile) * ((g.out_w() + tile - 1) / tile);

@@ -71,14 +71,28 @@ double parse_duration(const std::string& text, const std::string& option) {
   return *seconds;
 }
 
-Deadline::Deadline(const DeadlineOptions& options) : checkpoint_(options.checkpoint_seconds) {
-  if (options.margin != "auto") fixed_margin_ = parse_duration(options.margin, "time-margin");
-  if (options.limit == "none") return;
+RunTime parse_run_time(const std::string& limit, const std::string& margin) {
+  RunTime time{.follows_slurm = limit == "auto"};
+  if (limit != "auto" && limit != "none") {
+    time.limit = parse_duration(limit, "time-limit");
+    time.source = "--time-limit " + limit;
+  }
+  if (margin != "auto") time.margin = parse_duration(margin, "time-margin");
+  check(!time.limit || !time.margin || *time.margin < *time.limit, "options",
+        "--time-margin is {} with --time-limit {}, expected less: the run would stop before its first step", margin,
+        limit);
+  return time;
+}
+
+Deadline::Deadline(const DeadlineOptions& options)
+    : fixed_margin_(options.time.margin), checkpoint_(options.checkpoint_seconds) {
   double limit = 0;
-  if (options.limit != "auto") {
-    limit = parse_duration(options.limit, "time-limit");
+  if (options.time.limit) {
+    limit = *options.time.limit;
     end_ = options.began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
-    source_ = "--time-limit " + options.limit;
+    source_ = options.time.source;
+  } else if (!options.time.follows_slurm) {
+    return;
   } else if (const auto slurm = options.variable ? options.variable("SLURM_JOB_END_TIME") : std::nullopt) {
     const auto end = number_in(*slurm);
     check(end.has_value(), "time limit",

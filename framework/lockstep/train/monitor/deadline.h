@@ -15,10 +15,23 @@ namespace lockstep::train {
 // seconds.
 double parse_duration(const std::string& text, const std::string& option);
 
+// The time of a run, in seconds.
+struct RunTime {
+  bool follows_slurm = true;       // without a limit of its own the run has the end of the Slurm job, if there is one
+  std::optional<double> limit{};   // since the start
+  std::optional<double> margin{};  // between the stop and the limit; std::nullopt: estimated
+  std::string source{};            // of the limit: "--time-limit 2h"
+
+  bool operator==(const RunTime&) const = default;
+};
+
+// Reads --time-limit (auto: the end of the Slurm job; none; or a duration) and --time-margin (auto or a duration).
+// Throws Error as parse_duration(), and for a margin that leaves no time before the limit.
+RunTime parse_run_time(const std::string& limit, const std::string& margin);
+
 struct DeadlineOptions {
   using Clock = std::chrono::steady_clock;
-  std::string limit = "auto";   // a duration since `began`; auto: the end of the Slurm job; none
-  std::string margin = "auto";  // a duration; auto: estimated
+  RunTime time = {};
   Clock::time_point began = Clock::now();
   double checkpoint_seconds = 0;  // estimate for writing a checkpoint, until one was written
   // Reads an environment variable; std::nullopt if it is unset.

@@ -8,6 +8,14 @@
 
 namespace lockstep::train {
 
+// The values of an enumeration that counts from 0, by a table of their names in this order.
+template <class E, std::size_t n>
+constexpr std::array<NamedValue<E>, n> named_in_order(const std::array<std::string_view, n>& names) {
+  std::array<NamedValue<E>, n> all{};
+  for (std::size_t i = 0; i < n; ++i) all[i] = {static_cast<E>(i), names[i]};
+  return all;
+}
+
 template <>
 struct Choices<data::Remainder> {
   static constexpr std::array kAll{NamedValue{data::Remainder::Keep, "keep"},
@@ -25,6 +33,16 @@ struct Choices<data::MissingValues> {
   static constexpr std::array kAll{NamedValue{data::MissingValues::Error, "error"},
                                    NamedValue{data::MissingValues::Skip, "skip"},
                                    NamedValue{data::MissingValues::Mean, "mean"}};
+};
+
+template <>
+struct Choices<data::FieldScaling> {
+  static constexpr auto kAll = named_in_order<data::FieldScaling>(data::kFieldScalingNames);
+};
+
+template <>
+struct Choices<data::SymmetryKind> {
+  static constexpr auto kAll = named_in_order<data::SymmetryKind>(data::kSymmetryKindNames);
 };
 
 template <>
@@ -119,12 +137,7 @@ struct Choices<optim::ScheduleOptions::Kind> {
 
 template <>
 struct Choices<parallel::AllreducePath> {
-  static constexpr auto kAll = [] {
-    std::array<NamedValue<parallel::AllreducePath>, parallel::kAllreducePathNames.size()> all{};
-    for (std::size_t i = 0; i < all.size(); ++i)
-      all[i] = {static_cast<parallel::AllreducePath>(i), parallel::kAllreducePathNames[i]};
-    return all;
-  }();
+  static constexpr auto kAll = named_in_order<parallel::AllreducePath>(parallel::kAllreducePathNames);
 };
 
 template <>

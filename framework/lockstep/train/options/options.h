@@ -48,7 +48,7 @@ struct TraceOptions {
   std::int64_t steps = 5;  // updates in the trace
 };
 
-// Durations as parse_duration() reads them (train/monitor/deadline.h).
+// Texts as parse_run_time() reads them (train/monitor/deadline.h).
 struct TimeOptions {
   std::string limit = "auto";   // auto: the end of the Slurm job; none: no limit
   std::string margin = "auto";  // auto: estimated from steps and checkpoints

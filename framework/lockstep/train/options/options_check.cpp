@@ -112,14 +112,7 @@ void check_run(const Options& o) {
         "--keep {} needs checkpoints that are written right after an evaluation, expected --eval-every and "
         "--checkpoint-every above 0",
         o.checkpoints.keep);
-  if (o.time.limit != "auto" && o.time.limit != "none") parse_duration(o.time.limit, "time-limit");
-  if (o.time.margin != "auto") {
-    const double margin = parse_duration(o.time.margin, "time-margin");
-    const bool limited = o.time.limit != "auto" && o.time.limit != "none";
-    check(!limited || margin < parse_duration(o.time.limit, "time-limit"), kOptionsSite,
-          "--time-margin is {} with --time-limit {}, expected less: the run would stop before its first step",
-          o.time.margin, o.time.limit);
-  }
+  parse_run_time(o.time.limit, o.time.margin);
   check(o.stall.abort == 0 || o.stall.abort >= o.stall.report, kOptionsSite,
         "--abort-timeout is {}, expected 0 or at least --stall-timeout {}", o.stall.abort, o.stall.report);
   check(!o.output.empty(), kOptionsSite, "--output is empty, expected a folder for checkpoints, logs and metrics");

@@ -100,7 +100,6 @@ OptionGroup data_rows(Options& o) {
            .value = option_value(o.dataset.fields.normalise),
            .text = "of each array, per channel, by the training samples: standard (mean 0, deviation 1), range (0 to "
                    "1), log (of the logarithm: mean 0, deviation 1), none",
-           .names = {"standard", "range", "log", "none"},
            .resume = Resume::Never,
            .reason = "the model sees other numbers",
            .data = ForData::Fields},

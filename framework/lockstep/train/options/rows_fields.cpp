@@ -7,15 +7,22 @@
 namespace lockstep::train {
 namespace {
 
+struct Range {
+  double low = 0, high = kMaxCount;
+};
+
 // A row of the group; its values are those of FieldOptions.
 OptionRow field_row(std::string name, OptionValue value, std::string argument, std::string text,
-                    std::string reason = {}) {
+                    std::string reason = {}, bool shapes_model = false, Range range = {}) {
   return {.name = std::move(name),
           .value = value,
           .argument = std::move(argument),
           .text = std::move(text),
+          .low = range.low,
+          .high = range.high,
           .resume = reason.empty() ? Resume::Noted : Resume::Never,
           .reason = std::move(reason),
+          .shapes_model = shapes_model,
           .data = ForData::Fields};
 }
 
@@ -24,18 +31,21 @@ OptionRow field_row(std::string name, OptionValue value, std::string argument, s
 OptionGroup field_rows(Options& o) {
   data::FieldOptions& fields = o.dataset.fields;
   const std::string classes = "the targets are other classes";
-  OptionGroup group{
+  return {
       "Fields",
       {field_row("label", option_value(fields.label), "COLUMN",
-                 "of csv: the column with the class of a row, a number or a text, in place of --targets", classes),
+                 "of csv: the column with the class of a row, a number or a text, in place of --targets", classes,
+                 true),
        field_row("missing", option_value(fields.missing), "",
                  "of csv, cells that are empty, NA, nan, ...: error; skip: leave the row out; mean: for an input take "
                  "the mean of its column in the training samples, and leave out a row without target or class",
                  "the samples are others"),
        field_row("classes", option_value(fields.classes), "",
-                 "number of classes of a target that has integers from 0 on; 0: as the training samples have", classes),
+                 "number of classes of a target that has integers from 0 on; 0: as the training samples have", classes,
+                 true, {.high = 65536}),
        field_row("ignore-index", option_value(fields.ignore_index), "",
-                 "the integer of positions without a class, which count in no loss and no metric"),
+                 "the integer of positions without a class, which count in no loss and no metric", {}, false,
+                 {.low = std::numeric_limits<std::int32_t>::min(), .high = std::numeric_limits<std::int32_t>::max()}),
        field_row("symmetry", option_value(fields.symmetry), "",
                  "in training, turn samples at random: none, flips (along single axes), rotations (by 90 degrees) or "
                  "all"),
@@ -46,14 +56,6 @@ OptionGroup field_rows(Options& o) {
                  "as --vectors, of vectors that keep their sign in a reflection, such as vorticity"),
        field_row("pseudoscalars", option_value(fields.pseudoscalars), "NAMES",
                  "arrays that change sign in a reflection, such as the vorticity of a plane; NAME[2]: channel 2")}};
-  for (OptionRow& row : group.rows) {
-    if (row.name == "ignore-index") row.low = std::numeric_limits<std::int32_t>::min();
-    if (row.name == "ignore-index") row.high = std::numeric_limits<std::int32_t>::max();
-    if (row.name == "classes") row.high = 65536;
-    row.shapes_model = row.name == "classes" || row.name == "label";
-    if (row.name == "symmetry") row.names = {"none", "flips", "rotations", "all"};
-  }
-  return group;
 }
 
 }  // namespace lockstep::train

@@ -194,9 +194,9 @@ std::string promise(const nlohmann::json& metadata) {
 }
 
 // Returns whether both runs promise the same bits. Throws Error if not, unless --change-bits allows it.
-bool same_promise(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
+bool same_promise(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file, bool change_bits) {
   const std::string there = promise(saved), here = promise(now);
-  check(there == here || options_of(now, "this run").value("change-bits", false), kSite,
+  check(there == here || change_bits, kSite,
         "{}: --bits was {}, this run has {}: what follows would not have the bits of the run that it continues; pass "
         "--bits {} as before, or --change-bits to go on with other bits",
         file, there, here, there);
@@ -225,7 +225,8 @@ nlohmann::json parse_metadata(const std::string& text, const std::string& file) 
   return metadata;
 }
 
-Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
+Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file,
+                          bool change_bits) {
   const std::int64_t version = count(saved, "version", file);
   check(version <= kMetadataVersion, kSite, "{}: metadata version {}, expected at most {}", file, version,
         kMetadataVersion);
@@ -249,7 +250,7 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
                     text_of(metadata_entry(saved, "global_batch", file)));
     check_same(saved, now, "global_batch", advice, file);
   }
-  const bool promised = same_promise(saved, now, file) && promise(now) == "portable";
+  const bool promised = same_promise(saved, now, file, change_bits) && promise(now) == "portable";
   if (options["shards"] != 0) check_bits(saved, now, file);
   nlohmann::json before = options_of(saved, file), here = options;
   for (const OptionRow& row : rows_with(Resume::Unsaid)) {

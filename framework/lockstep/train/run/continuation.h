@@ -25,7 +25,9 @@ struct Continuation {
 // Parses metadata; throws Error with `file` if the text is not a JSON object.
 nlohmann::json parse_metadata(const std::string& text, const std::string& file);
 
-Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file);
+// `change_bits`: the run may promise other bits than the one before (--change-bits).
+Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file,
+                          bool change_bits = false);
 
 // Explains why the tensors of a checkpoint do not fit the model: returns the program's own option ("depth") or the data
 // set that differs between the two, with both values and what to do; empty: no difference.

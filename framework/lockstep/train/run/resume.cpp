@@ -97,7 +97,7 @@ void Resumption::restore(const std::string& saved_metadata, const io::TensorSour
   StreamProgress streams;
   comm::collectively(facts_.comm, [&] {
     metadata = parse_metadata(saved_metadata, path);
-    continued = continuation(metadata, metadata_now(), path);
+    continued = continuation(metadata, metadata_now(), path, facts_.options.checkpoints.change_bits);
     record = run_record(metadata, path);
     if (course_.stream() != nullptr) streams = stream_progress(metadata, path);
   });

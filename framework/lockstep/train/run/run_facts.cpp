@@ -52,7 +52,7 @@ std::string find_weights(RunFacts& facts) {
 // Files that are evaluated or predicted are normalised as those were with which the model was trained. An entry without
 // DatasetEntry::prepare normalises nothing.
 void check_record(const data::DatasetEntry& entry, const data::DatasetOptions& o, const std::string& weights) {
-  const bool raw = o.purpose == data::Purpose::Evaluate && o.fields.normalise == "none";
+  const bool raw = o.purpose == data::Purpose::Evaluate && o.fields.normalise == data::FieldScaling::None;
   check(o.record != nullptr || !entry.takes_fields || !entry.prepare || raw, "weights",
         "{} has weights alone; expected a checkpoint, which also records the names, shapes and normalisation of the "
         "arrays with which the model was trained{}",

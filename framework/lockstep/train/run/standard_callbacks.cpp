@@ -37,8 +37,7 @@ constexpr double kSlowDisk = 100e6;
 std::unique_ptr<TimeLimit> time_limit(const RunParts& run, std::chrono::steady_clock::time_point began) {
   if (!run.facts.comm.is_root()) return std::make_unique<TimeLimit>();
   return std::make_unique<TimeLimit>(
-      DeadlineOptions{.limit = run.facts.options.time.limit,
-                      .margin = run.facts.options.time.margin,
+      DeadlineOptions{.time = parse_run_time(run.facts.options.time.limit, run.facts.options.time.margin),
                       .began = began,
                       .checkpoint_seconds = static_cast<double>(run.trainer.state_bytes()) / kSlowDisk,
                       .variable = [](const std::string& name) {
