@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lockstep/core/error.h"
+#include "lockstep/data/npy_format.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -191,9 +192,8 @@ NpyArray find_array(const std::filesystem::path& dir, const std::string& split, 
 }  // namespace
 
 NpyArray read_npy_header(data::FileSource& file) {
-  constexpr std::string_view kMagic = "\x93NUMPY";
   const std::vector<std::uint8_t> start = file.read(8, "a NumPy header");
-  check(std::equal(kMagic.begin(), kMagic.end(), start.begin(),
+  check(std::equal(data::kNpyMagic.begin(), data::kNpyMagic.end(), start.begin(),
                    [](char a, std::uint8_t b) { return static_cast<std::uint8_t>(a) == b; }),
         file.name(), "offset 0: not a NumPy array, expected the bytes \\x93NUMPY");
   const int major = start[6];

@@ -2,53 +2,20 @@
 #include <minizip/zip.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "data/datasets/npy.h"
 #include "lockstep/core/error.h"
+#include "lockstep/data/npy_format.h"
 
 namespace lockstep::datasets {
 namespace {
 
 constexpr const char* kWriteSite = "npz";
-static_assert(std::endian::native == std::endian::little, "arrays are written as they lie in memory");
-
-std::string_view type_of(const io::NamedTensor& named) {
-  switch (named.tensor.dtype()) {
-    case DType::F32:
-      return "<f4";
-    case DType::F64:
-      return "<f8";
-    case DType::I32:
-      return "<i4";
-    case DType::I64:
-      return "<i8";
-    case DType::U8:
-      return "|u1";
-    default:
-      fail(kWriteSite, "{} is {}, expected f32, f64, i32, i64 or u8", named.name, name_of(named.tensor.dtype()));
-  }
-}
-
-// What comes before the elements, of format version 1.0: a multiple of 64 bytes.
-std::string start_of(const io::NamedTensor& named) {
-  constexpr std::size_t kBefore = 10, kAlign = 64;
-  const std::vector<std::int64_t>& dims = named.tensor.shape().dims();
-  std::string header = formatted("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", type_of(named),
-                                 joined(dims, ", "), dims.size() == 1 ? "," : "");
-  header.append(kAlign - 1 - (kBefore + header.size()) % kAlign, ' ');
-  header += '\n';
-  std::string start("\x93NUMPY\x01\x00", 8);
-  start += static_cast<char>(header.size() & 0xff);
-  start += static_cast<char>(header.size() >> 8);
-  return start + header;
-}
 
 // The file in memory, as minizip sees files.
 struct Memory {
@@ -94,7 +61,8 @@ void write_bytes(zipFile zip, const std::string& name, std::span<const std::byte
 
 void write_member(zipFile zip, const io::NamedTensor& named) {
   constexpr std::uint64_t kLarge = std::uint64_t{1} << 31;
-  const std::string start = start_of(named), member = named.name + ".npy";
+  const std::string start = data::npy_start(kWriteSite, named.name, named.tensor.dtype(), named.tensor.shape().dims()),
+                    member = named.name + ".npy";
   zip_fileinfo info{};
   info.tmz_date = {.tm_sec = 0, .tm_min = 0, .tm_hour = 0, .tm_mday = 1, .tm_mon = 0, .tm_year = 1980};
   check_zip(zipOpenNewFileInZip64(zip, member.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, 0, 0,

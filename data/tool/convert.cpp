@@ -6,6 +6,7 @@
 
 #include "data/tool/output_file.h"
 #include "lockstep/core/error.h"
+#include "lockstep/data/npy_format.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -34,24 +35,16 @@ void put_big_endian(Bytes& bytes, std::int64_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(value >> shift));
 }
 
-// Format version 1 of numpy.lib.format: magic, version, length, a dict that fills up to a multiple of 64 bytes.
-Bytes npy_header(std::string_view dtype, const std::string& shape) {
-  constexpr std::string_view kStart("\x93NUMPY\x01\x00", 8);
-  std::string text = formatted("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", dtype, shape);
-  text.append(63 - (kStart.size() + 2 + text.size()) % 64, ' ');
-  text += '\n';
-  Bytes bytes(kStart.begin(), kStart.end());
-  bytes.push_back(static_cast<std::uint8_t>(text.size() & 0xFF));
-  bytes.push_back(static_cast<std::uint8_t>(text.size() >> 8));
-  bytes.insert(bytes.end(), text.begin(), text.end());
-  return bytes;
+Bytes npy_header(DType type, const Shape& shape) {
+  const std::string start = data::npy_start("convert", "the array", type, shape.dims());
+  return {start.begin(), start.end()};
 }
 
 void write_npy_split(const data::Dataset& set, const Shape& image, const std::filesystem::path& folder,
                      const std::string& split) {
   OutputFile images(folder / (split + "_images.npy")), labels(folder / (split + "_labels.npy"));
-  images.write(npy_header("|u1", formatted("{}, {}, {}, {}", set.size(), image[0], image[1], image[2])));
-  labels.write(npy_header("<i4", formatted("{},", set.size())));
+  images.write(npy_header(DType::U8, image.batched(set.size())));
+  labels.write(npy_header(DType::I32, {set.size()}));
   each_sample(set, 0, set.size(), [&](const Bytes& pixels, std::int32_t label) {
     images.write(pixels);
     Bytes little;

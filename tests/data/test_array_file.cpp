@@ -108,7 +108,7 @@ TEST_F(ArrayFiles, NpyIsTheArrayBehindItsHeader) {
   EXPECT_EQ(text.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
   EXPECT_EQ(static_cast<unsigned char>(text[8]) + 256 * static_cast<unsigned char>(text[9]),
             static_cast<int>(header) - 10);
-  EXPECT_EQ(text.substr(10, text.find('}') - 9), "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 3,), }");
+  EXPECT_EQ(text.substr(10, text.find('}') - 9), "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 3), }");
   EXPECT_EQ(text[header - 1], '\n');
   float last = 0;
   std::memcpy(&last, text.data() + text.size() - 4, 4);

@@ -1,44 +1,18 @@
 // Arrays of samples as NumPy's files: .npy (NEP 1, version 1.0), and .npz, a zip archive (APPNOTE.TXT 6.3) of such
 // files.
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <string>
 #include <string_view>
 
 #include "lockstep/data/array_form.h"
+#include "lockstep/data/npy_format.h"
 
 namespace lockstep::data {
 namespace {
 
-std::string_view npy_type(DType type) {
-  switch (type) {
-    case DType::F64:
-      return "<f8";
-    case DType::I32:
-      return "<i4";
-    case DType::I64:
-      return "<i8";
-    case DType::U8:
-      return "|u1";
-    default:
-      return "<f4";
-  }
-}
-
-// What comes before the values of an array of `samples` samples: its length is a multiple of 64.
-std::string npy_start(const Field& array, std::int64_t samples) {
-  std::string header =
-      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},", npy_type(array.dtype), samples);
-  for (const std::int64_t size : array.shape.dims()) header += fmt::format(" {},", size);
-  header += "), }";
-  constexpr std::size_t kBefore = 10, kAlign = 64;  // bytes before the header; the values begin at a multiple
-  header.append(kAlign - 1 - (kBefore + header.size()) % kAlign, ' ');
-  header += '\n';
-  std::string start("\x93NUMPY\x01\x00", 8);
-  start += static_cast<char>(header.size() & 0xFF);
-  start += static_cast<char>(header.size() >> 8);
-  return start + header;
+std::string start_of(const Field& array, std::int64_t samples) {
+  return npy_start(kArrayFileSite, array.name, array.dtype, array.shape.batched(samples).dims());
 }
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -52,7 +26,7 @@ class NpyForm : public ArrayFile::Form {
     std::string names;
     for (const Field& array : arrays) names += (names.empty() ? "" : ", ") + array.name;
     check_array_count(path(), arrays.size(), names);
-    file().write(bytes_of(npy_start(arrays.front(), samples)));
+    file().write(bytes_of(start_of(arrays.front(), samples)));
   }
   void append(std::span<const NamedTensor> part, std::int64_t /*first*/) override {
     file().write(values_of(part.front().tensor));
@@ -86,7 +60,7 @@ class NpzForm : public ArrayFile::Form {
 
   void begin(const std::vector<Field>& arrays, std::int64_t samples, const ArrayNotes& /*notes*/) override {
     for (const Field& array : arrays) {
-      const std::string start = npy_start(array, samples);
+      const std::string start = start_of(array, samples);
       Entry entry{.name = array.name + ".npy", .header = end_, .sample = array.bytes()};
       entry.size = start.size() + static_cast<std::uint64_t>(samples) * array.bytes();
       entry.crc = crc32_z(0, reinterpret_cast<const unsigned char*>(start.data()), start.size());
