@@ -63,7 +63,6 @@ class Training {
   data::Batch batch(Tensor inputs, Tensor targets) const;
   lockstep_result run_step(const data::Batch& batch, double rate, Clock::time_point begin);
   lockstep_result result_of(const train::Totals& totals, std::int64_t own, Clock::time_point begin) const;
-  train::Totals sums_of(const data::Batch& batch);
 
   comm::Communicator comm_;
   std::shared_ptr<const DescribedModel> model_;

@@ -73,8 +73,9 @@ TEST_F(Increments, ReadAsCompleteCheckpoints) {
     save_increment(6, base, first, rows, now);
     const auto found = newest_whole(dir_);
     ASSERT_TRUE(found);
-    EXPECT_TRUE(found->file.is_increment());
-    EXPECT_EQ(base_of(found->file.note())->hash, base.hash);
+    const std::optional<Base> named = base_of(found->file.note());
+    ASSERT_TRUE(named);
+    EXPECT_EQ(named->hash, base.hash);
     EXPECT_EQ(run_of(found->file.note()), run_);
     expect_same(load(path_for(dir_, 6)), now);
     const std::vector<io::NamedTensor> weights = load_weights(path_for(dir_, 6));

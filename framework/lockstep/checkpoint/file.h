@@ -59,7 +59,6 @@ class StoredCheckpoint {
   const std::string& note() const { return file_->envelope().note; }
   const std::string& hash() const { return file_->envelope().hash; }
   const std::string& metadata() const { return *file_->image().metadata(); }
-  bool is_increment() const { return base_ != nullptr; }
   // Returns the tensors, sorted by name; with `changes` also the numbers of the rows that an increment has. A tensor is
   // valid until the next one is requested; the source must not outlive this object.
   io::TensorSource tensors(bool changes = false) { return merged_ ? merged_->tensors(changes) : file_->tensors(); }

@@ -24,7 +24,6 @@ bool CachedDataset::copy_cached(std::int64_t index, std::span<std::byte* const> 
     if (bytes > 0) std::memcpy(out[i], from, bytes);
     from += bytes;
   }
-  ++from_memory_;
   return true;
 }
 

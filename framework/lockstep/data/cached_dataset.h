@@ -26,8 +26,7 @@ class CachedDataset : public DatasetView {
     read(index, out);
   }
 
-  std::size_t bytes() const { return used_; }                      // of the samples in memory
-  std::int64_t reads_from_memory() const { return from_memory_; }  // since construction
+  std::size_t bytes() const { return used_; }  // of the samples in memory
 
  private:
   std::mutex& lock_of(std::int64_t index) const { return locks_[static_cast<std::size_t>(index) % locks_.size()]; }
@@ -38,7 +37,6 @@ class CachedDataset : public DatasetView {
   mutable std::array<std::mutex, 64> locks_;
   mutable std::vector<std::unique_ptr<std::byte[]>> samples_;  // by index, each under its lock; null: not in memory
   mutable std::atomic<std::size_t> used_ = 0;
-  mutable std::atomic<std::int64_t> from_memory_ = 0;
 };
 
 }  // namespace lockstep::data

@@ -33,8 +33,6 @@ class MemoryChecksums {
   std::int64_t verify();
 
   std::int64_t blocks() const { return std::ssize(current_); }
-  // The first block of the parameters of which every rank has a private copy; they come last.
-  std::int64_t first_own() const { return first_own_; }
   // By block: the checksum at the last verify(), and the recorded one; 0 for blocks that other ranks write.
   std::span<const std::uint64_t> current() const { return current_; }
   std::span<const std::uint64_t> recorded() const { return recorded_; }

@@ -8,8 +8,6 @@
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
-constexpr int kPanelRegisters = kPanel / kNative;
-
 // Which element of two registers, the second's counted from kNative on, lane l of the result of a step of the
 // transposition is: squares of `Width` are exchanged.
 template <int Width, bool Second>
