@@ -42,7 +42,7 @@ data::RunData open_oscillator(const data::DatasetOptions& /*options*/) {
 int main(int argc, char** argv) {
   const std::vector<data::DatasetEntry> own{{.name = "oscillator",
                                              .description = "a simulation beside the training",
-                                             .streams = true,
+                                             .kind = data::DatasetKind::Stream,
                                              .open_all = open_oscillator}};
   train::Program program("in_situ", "Trains beside a simulation.",
                          {.dataset = {.name = "oscillator"}, .epochs = 10, .rate = {.peak = 0.1}}, own);

@@ -46,8 +46,10 @@ std::unique_ptr<data::Dataset> open_stripes(const data::DatasetOptions& options,
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<data::DatasetEntry> own{
-      {.name = "stripes", .description = "made here", .open = open_stripes, .mean = {0.5f}, .stddev = {0.5f}}};
+  const std::vector<data::DatasetEntry> own{{.name = "stripes",
+                                             .description = "made here",
+                                             .open = open_stripes,
+                                             .pixels = {.mean = {0.5f}, .stddev = {0.5f}}}};
   train::Program program("own_data", "Trains on stripes.", {.dataset = {.name = "stripes"}, .rate = {.peak = 0.05}},
                          own);
   double accuracy = 0;

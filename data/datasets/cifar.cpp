@@ -94,9 +94,7 @@ data::DatasetEntry cifar10_entry() {
       .description = "binary or Python version, in --data-dir",
       .needs_dir = true,
       .open = [](const data::DatasetOptions& options, data::Split split) { return read_cifar10(options.dir, split); },
-      .mean = {0.4914f, 0.4822f, 0.4465f},
-      .stddev = {0.2470f, 0.2435f, 0.2616f},
-      .mirrored = true,
+      .pixels = {.mean = {0.4914f, 0.4822f, 0.4465f}, .stddev = {0.2470f, 0.2435f, 0.2616f}, .mirrored = true},
       .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}};
 }
 
@@ -106,9 +104,7 @@ data::DatasetEntry cifar100_entry() {
       .description = "binary or Python version, in --data-dir",
       .needs_dir = true,
       .open = [](const data::DatasetOptions& options, data::Split split) { return read_cifar100(options.dir, split); },
-      .mean = {0.5071f, 0.4865f, 0.4409f},
-      .stddev = {0.2673f, 0.2564f, 0.2762f},
-      .mirrored = true};
+      .pixels = {.mean = {0.5071f, 0.4865f, 0.4409f}, .stddev = {0.2673f, 0.2564f, 0.2762f}, .mirrored = true}};
 }
 
 }  // namespace lockstep::datasets

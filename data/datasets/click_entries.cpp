@@ -221,7 +221,7 @@ std::vector<data::DatasetEntry> click_entries(const ClickSetOptions& set) {
                          std::function<void(const DatasetOptions&)> look) {
     return data::DatasetEntry{.name = std::move(name),
                               .description = std::move(description),
-                              .takes_fields = true,
+                              .kind = data::DatasetKind::Fields,
                               .ignores = ignored(ignores),
                               .open_all = std::move(open),
                               .prepare = prepare,

@@ -52,7 +52,7 @@ data::RunData open_clusters(const DatasetOptions& o) {
 data::DatasetEntry clusters_entry() {
   return {.name = "clusters",
           .description = "positions, energies and forces of atoms in HDF5 files: --files",
-          .takes_fields = true,
+          .kind = data::DatasetKind::Fields,
           .ignores = {"spatial-axes", "series", "log-offset", "label", "missing", "classes", "ignore-index", "symmetry",
                       "vectors", "pseudovectors", "pseudoscalars", "mean", "std", "noise", "label-smoothing"},
           .open_all = open_clusters,

@@ -132,7 +132,7 @@ void prepare_csv(RunData& data, const DatasetOptions& o, const comm::Communicato
 data::DatasetEntry csv_entry() {
   return {.name = "csv",
           .description = "rows of CSV tables: --files, and columns as --inputs, --targets or --label",
-          .takes_fields = true,
+          .kind = data::DatasetKind::Fields,
           .open_all = open_csv,
           .prepare = prepare_csv,
           .check_options = check_files_options};

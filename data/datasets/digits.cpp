@@ -243,8 +243,7 @@ data::DatasetEntry digits_entry() {
                                   .split = split,
                                   .size = split == data::Split::Train ? kTrainSamples : kEvalSamples});
               },
-          .mean = {0.158f},
-          .stddev = {0.211f}};
+          .pixels = {.mean = {0.158f}, .stddev = {0.211f}}};
 }
 
 }  // namespace lockstep::datasets

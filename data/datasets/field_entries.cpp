@@ -43,7 +43,7 @@ std::unique_ptr<data::Dataset> make_arrays(const DatasetOptions& o, const std::v
 data::DatasetEntry hdf5_entry() {
   return {.name = "hdf5",
           .description = "arrays of HDF5 files: --files, --inputs, --targets",
-          .takes_fields = true,
+          .kind = data::DatasetKind::Fields,
           .open_all = [](const DatasetOptions& o) { return open_sets(o, make_hdf5); },
           .prepare = prepare_named,
           .check_options = check_files_options};
@@ -52,7 +52,7 @@ data::DatasetEntry hdf5_entry() {
 data::DatasetEntry arrays_entry() {
   return {.name = "arrays",
           .description = "NumPy's .npy and .npz files: --inputs a.npy,b.npz/name, --targets",
-          .takes_fields = true,
+          .kind = data::DatasetKind::Fields,
           .open_all =
               [](const DatasetOptions& o) {
                 DatasetOptions with_files = o;  // names are paths here

@@ -103,10 +103,10 @@ data::DatasetEntry folder_entry() {
           .description = "JPEG and PNG files train/CLASS/FILE and val/CLASS/FILE in --data-dir",
           .needs_dir = true,
           .takes_images = true,
-          .decodes = true,
+          .kind = data::DatasetKind::Encoded,
           .open_all = open_folder,
           .prepare = check_image_files,
-          .mirrored = true};
+          .pixels = {.mirrored = true}};
 }
 
 data::DatasetEntry records_entry() {
@@ -114,9 +114,9 @@ data::DatasetEntry records_entry() {
           .description = "packed records of `lockstep pack` in --data-dir",
           .needs_dir = true,
           .takes_images = true,
-          .decodes = true,
+          .kind = data::DatasetKind::Encoded,
           .open_all = open_records,
-          .mirrored = true};
+          .pixels = {.mirrored = true}};
 }
 
 }  // namespace lockstep::datasets

@@ -75,8 +75,7 @@ data::DatasetEntry mnist_entry() {
           .description = "IDX files, plain or .gz, in --data-dir",
           .needs_dir = true,
           .open = [](const data::DatasetOptions& options, data::Split split) { return read_mnist(options.dir, split); },
-          .mean = {0.1307f},
-          .stddev = {0.3081f}};
+          .pixels = {.mean = {0.1307f}, .stddev = {0.3081f}}};
 }
 
 }  // namespace lockstep::datasets

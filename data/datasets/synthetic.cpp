@@ -52,12 +52,11 @@ data::DatasetEntry synthetic_entry(const SyntheticOptions& options) {
     chosen.seed = mix(wanted.seed, split == data::Split::Train ? 0 : 1);
     return std::make_unique<SyntheticDataset>(chosen);
   };
+  constexpr float kDeviation = 0.2887f;  // of uniform numbers: 1 / sqrt(12)
   return {.name = "synthetic",
           .description = "built in: random, for timing",
           .open = open,
-          .mean = {0.5f},
-          .stddev = {0.2887f},  // of uniform numbers: 1 / sqrt(12)
-          .mirrored = true};
+          .pixels = {.mean = {0.5f}, .stddev = {kDeviation}, .mirrored = true}};
 }
 
 }  // namespace lockstep::datasets

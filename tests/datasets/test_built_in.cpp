@@ -154,7 +154,7 @@ TEST(OpenDatasets, NamesAreDistinctAndDescribed) {
   for (const DatasetEntry& entry : catalogue()) {
     EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
     EXPECT_FALSE(entry.description.empty()) << entry.name;
-    EXPECT_EQ(entry.mean.size(), entry.stddev.size()) << entry.name;
+    EXPECT_EQ(entry.pixels.mean.size(), entry.pixels.stddev.size()) << entry.name;
   }
 }
 

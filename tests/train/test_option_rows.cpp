@@ -174,8 +174,8 @@ TEST(OptionRows, AProgramsOwnOptionIsOneOfItsNames) {
 // change.
 TEST(OptionRows, AreThoseOfTheProgramsDataSets) {
   const std::vector<data::DatasetEntry> sets{
-      {.name = "arrays", .takes_fields = true, .ignores = {"series", "missing", "label-smoothing"}},
-      {.name = "tables", .takes_fields = true, .ignores = {"series", "label-smoothing"}}};
+      {.name = "arrays", .kind = data::DatasetKind::Fields, .ignores = {"series", "missing", "label-smoothing"}},
+      {.name = "tables", .kind = data::DatasetKind::Fields, .ignores = {"series", "label-smoothing"}}};
   std::ostringstream out, err;
   const auto parsed = [&](std::vector<const char*> arguments) {
     Options options{.dataset = {.name = "tables"}};

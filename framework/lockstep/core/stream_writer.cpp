@@ -47,7 +47,9 @@ struct StreamWriter::State {
   std::condition_variable wake, progress;
   std::deque<std::string> queue;  // the front is being written
   std::size_t bytes = 0;          // in the queue
-  std::uint64_t accepted = 0, done = 0;
+  struct {
+    std::uint64_t accepted = 0, done = 0;
+  } pieces;
   Clock::time_point moved = Clock::now();
   bool running = false, ended = false, behind = false;
 
@@ -88,7 +90,7 @@ void StreamWriter::State::run() {
     }
     bytes -= text.size();
     queue.pop_front();
-    ++done;
+    ++pieces.done;
     behind = behind && !queue.empty();
     progress.notify_all();
   }
@@ -113,7 +115,7 @@ void StreamWriter::State::write_here(Clock::time_point limit) {
     queue.front().erase(0, taken);
     if (!queue.front().empty()) continue;
     queue.pop_front();
-    ++done;
+    ++pieces.done;
   }
   behind = false;
 }
@@ -144,14 +146,14 @@ StreamWriter::Result StreamWriter::write(std::string_view text) {
   if (s.queue.empty()) s.moved = Clock::now();
   s.queue.emplace_back(text);
   s.bytes += text.size();
-  const std::uint64_t mine = ++s.accepted;
+  const std::uint64_t mine = ++s.pieces.accepted;
   if (!s.running) {
     s.write_here(s.behind ? Clock::now() : Clock::now() + s.options.patience);
     s.behind = !s.queue.empty();
     return s.behind ? Result::Queued : Result::Written;
   }
   s.wake.notify_one();
-  if (!s.behind && s.progress.wait_for(lock, s.options.patience, [&] { return s.done >= mine; }))
+  if (!s.behind && s.progress.wait_for(lock, s.options.patience, [&] { return s.pieces.done >= mine; }))
     return Result::Written;
   s.behind = true;
   return Result::Queued;

@@ -45,9 +45,9 @@ void check_dataset(Catalogue catalogue, const DatasetOptions& options) {
   const DatasetEntry& entry = find_dataset(catalogue, options.name);
   check_given_normalisation(options);
   if (entry.check_options) entry.check_options(options);
-  if (!entry.takes_fields) check_image_options(entry, options);
+  if (entry.kind != DatasetKind::Fields) check_image_options(entry, options);
   const SampleOptions& samples = options.samples;
-  if (entry.streams) check_stream_options(samples);
+  if (entry.kind == DatasetKind::Stream) check_stream_options(samples);
   check(!samples.balanced || samples.weights.empty(), kCatalogueSite,
         "--balanced and --sample-weights are both given, expected one of the two");
   check(
@@ -78,12 +78,12 @@ RunData open_data(Catalogue catalogue, const DatasetOptions& options) {
   const SampleOptions& samples = options.samples;
   check(samples.eval_subset.empty() || data.eval, kCatalogueSite,
         "--eval-subset {} without evaluation samples, expected some", samples.eval_subset.string());
-  if (!entry.takes_fields && data.train) {
+  if (entry.kind != DatasetKind::Fields && data.train) {
     data.train = subset_of(std::move(data.train), samples.train_subset, "train-subset");
     if (data.eval) data.eval = subset_of(std::move(data.eval), samples.eval_subset, "eval-subset");
   }
-  if (data.train) wrap_sets(data, samples, entry.decodes ? Caching::ByEntry : Caching::Here);
-  if (!entry.takes_fields && data.train) complete_images(data, entry, options);
+  if (data.train) wrap_sets(data, samples, entry.kind == DatasetKind::Encoded ? Caching::ByEntry : Caching::Here);
+  if (entry.kind != DatasetKind::Fields && data.train) complete_images(data, entry, options);
   check(!data.stream || options.limit_train == 0, kCatalogueSite,
         "--limit-train is {}, expected 0: {} makes samples while the run goes on, and --max-steps ends the run",
         options.limit_train, entry.name);

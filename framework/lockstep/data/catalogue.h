@@ -42,7 +42,7 @@ enum class SymmetryKind : std::uint8_t { None, Flips, Rotations, All };
 inline constexpr std::array<std::string_view, 4> kSymmetryKindNames{"none", "flips", "rotations", "all"};
 constexpr std::string_view name_of(SymmetryKind kind) { return kSymmetryKindNames[static_cast<std::size_t>(kind)]; }
 
-// The arrays of files that are the samples' inputs and targets, for entries whose `takes_fields` is set.
+// The arrays of files that are the samples' inputs and targets, for entries of DatasetKind::Fields.
 struct FieldOptions {
   std::string files{}, eval_files{};  // paths with * and ?, separated by commas
   std::string inputs{}, targets{};    // names in the files, separated by commas; NAME[:, 0:2] takes a part
@@ -99,16 +99,29 @@ struct DatasetOptions {
   const std::string* record = nullptr;
 };
 
+// What an entry reads, and so how its samples are completed.
+enum class DatasetKind : std::uint8_t {
+  Plain,    // samples that are used as they are; of a field "image", cropped, flipped, resized and normalised
+  Encoded,  // image files or records: open_all() decodes them by decode_options() (data/image_sets.h) and keeps decoded
+            // images in memory as SampleOptions say
+  Fields,   // arrays, by DatasetOptions::fields
+  Stream    // open_all() returns a stream in place of a training set
+};
+
+// What is known of a set's images before they are read.
+struct EntryPixels {
+  // Mean and standard deviation of the training set's pixels in [0, 1]: one value per channel, or one for all channels.
+  // Empty: measured when the set is opened.
+  std::vector<float> mean{}, stddev{};
+  bool mirrored = false;  // augmentation may flip images left to right
+};
+
 struct DatasetEntry {
   std::string name;
   std::string description;    // the source of the samples, in a few words for --help and lists
   bool needs_dir = false;     // the samples are read from files in DatasetOptions::dir
-  bool takes_fields = false;  // the entry reads DatasetOptions::fields
   bool takes_images = false;  // programs with this entry offer the options in DatasetOptions::images
-  // Samples are read from image files or records: open_all() decodes them by decode_options() (data/image_sets.h) and
-  // keeps decoded images in memory as SampleOptions say.
-  bool decodes = false;
-  bool streams = false;  // open_all() returns a stream in place of a training set
+  DatasetKind kind = DatasetKind::Plain;
   // The options for sets of its kind (train::ForData) that the entry does not read, by their names: a program whose
   // entries all ignore an option does not have it, and others refuse it with this data set.
   std::vector<std::string_view> ignores{};
@@ -116,18 +129,15 @@ struct DatasetEntry {
   // (channels, height, width)) is cropped, flipped, resized and normalised as options say; other fields are used as
   // they are.
   std::function<std::unique_ptr<Dataset>(const DatasetOptions&, Split)> open{};
-  // Opens everything, in place of open(), for an entry with transforms or splits of its own. No communication. With
-  // `takes_fields` it also takes the parts that SampleOptions' files of indices name, before it splits.
+  // Opens everything, in place of open(), for an entry with transforms or splits of its own. No communication. Of
+  // DatasetKind::Fields it also takes the parts that SampleOptions' files of indices name, before it splits.
   std::function<RunData(const DatasetOptions&)> open_all{};
   // Completes the result of open_all(), for an entry whose ranks share the work (statistics over all samples). A
   // collective call over the ranks of the communicator, which is null for a process alone. Throws AgreedError.
   std::function<void(RunData&, const DatasetOptions&, const comm::Communicator*)> prepare{};
   // Throws Error for options that the entry refuses, before any file is opened. Empty: the entry takes all.
   std::function<void(const DatasetOptions&)> check_options{};
-  // Mean and standard deviation of the training set's pixels in [0, 1]: one value per channel, or one for all channels.
-  // Empty: measured when the set is opened.
-  std::vector<float> mean{}, stddev{};
-  bool mirrored = false;                   // augmentation may flip images left to right
+  EntryPixels pixels{};
   std::vector<std::string> class_names{};  // by label, where they are known before the files are
 };
 

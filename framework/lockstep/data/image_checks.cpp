@@ -70,7 +70,7 @@ void check_image_options(const DatasetEntry& entry, const DatasetOptions& o) {
         images.eval_resize);
   check(images.eval_resize == 0 || images.eval_resize >= images.size, kImageChecksSite,
         "--val-resize-size is {}, expected at least --image-size {}", images.eval_resize, images.size);
-  check(entry.decodes || (images.channels == 3 && !images.full_decode), kImageChecksSite,
+  check(entry.kind == DatasetKind::Encoded || (images.channels == 3 && !images.full_decode), kImageChecksSite,
         "--channels and --full-decode are for image files, and {} has none", entry.name);
   check(images.channels == 3 || images.channels == 1, kImageChecksSite, "--channels is {}, expected 3 or 1",
         images.channels);

@@ -54,7 +54,7 @@ ColorJitterOptions jitter_options(const std::vector<double>& numbers) {
 
 double flip_probability(const DatasetEntry& entry, const DatasetOptions& o) {
   if (!o.augment) return 0;
-  return o.images.augment.hflip >= 0 ? o.images.augment.hflip : entry.mirrored ? 0.5 : 0;
+  return o.images.augment.hflip >= 0 ? o.images.augment.hflip : entry.pixels.mirrored ? 0.5 : 0;
 }
 
 // What the transforms of training and evaluation are made from.
@@ -153,13 +153,14 @@ Normalising normalising(const RunData& data, const DatasetEntry& entry, const Da
             .source = "given"};
   }
   const bool automatic = images.source == PixelSource::Auto;
-  if (automatic && !entry.mean.empty())
-    return {.pixels = {.mean = entry.mean, .stddev = entry.stddev}, .source = formatted("those of {}", entry.name)};
-  if (images.source == PixelSource::ImageNet || (automatic && entry.decodes && channels == 3)) {
+  if (automatic && !entry.pixels.mean.empty())
+    return {.pixels = {.mean = entry.pixels.mean, .stddev = entry.pixels.stddev},
+            .source = formatted("those of {}", entry.name)};
+  if (images.source == PixelSource::ImageNet || (automatic && entry.kind == DatasetKind::Encoded && channels == 3)) {
     check(channels == 3, kImageSetsSite, "--mean-std imagenet with images of {} channels, expected 3", channels);
     return {.pixels = {.mean = {0.485F, 0.456F, 0.406F}, .stddev = {0.229F, 0.224F, 0.225F}}, .source = "ImageNet's"};
   }
-  if (entry.decodes) return {.source = "measured", .later = true};
+  if (entry.kind == DatasetKind::Encoded) return {.source = "measured", .later = true};
   return {.pixels = pixel_statistics(*data.train), .source = "measured"};
 }
 
@@ -262,7 +263,7 @@ void complete_images(RunData& data, const DatasetEntry& entry, const DatasetOpti
 }
 
 void prepare_images(RunData& data, const DatasetEntry& entry, const DatasetOptions& o, const comm::Communicator* comm) {
-  const Field* const image = entry.decodes ? image_of(data) : nullptr;
+  const Field* const image = entry.kind == DatasetKind::Encoded ? image_of(data) : nullptr;
   if (image == nullptr) return;
   Normalising by = normalising(data, entry, o, image->shape[0]);
   if (!by.later) return;

@@ -109,9 +109,10 @@ bool is_for(const OptionRow& row, const data::DatasetEntry& dataset) {
   if (row.data == ForData::Any) return true;
   if (std::ranges::find(dataset.ignores, row.name) != dataset.ignores.end()) return false;
   if (row.data == ForData::Labels) return true;
-  if (dataset.streams || row.data == ForData::Streams) return dataset.streams && row.data == ForData::Streams;
-  if (row.data == ForData::FieldsAndImageSets) return dataset.takes_fields || dataset.takes_images;
-  return row.data == ForData::ImageSets ? dataset.takes_images : dataset.takes_fields == (row.data == ForData::Fields);
+  const bool streams = dataset.kind == data::DatasetKind::Stream, fields = dataset.kind == data::DatasetKind::Fields;
+  if (streams || row.data == ForData::Streams) return streams && row.data == ForData::Streams;
+  if (row.data == ForData::FieldsAndImageSets) return fields || dataset.takes_images;
+  return row.data == ForData::ImageSets ? dataset.takes_images : fields == (row.data == ForData::Fields);
 }
 
 bool is_for(const OptionRow& row, data::Catalogue datasets) {

@@ -37,7 +37,7 @@ enum class Rounding : std::uint8_t { Exact, ToWeights };  // ToWeights: the valu
 
 // The data sets that read an option, unless DatasetEntry::ignores has its name. A program whose catalogue has none of
 // them does not offer the option. Images: neither fields nor streams; ImageSets: DatasetEntry::takes_images; Fields:
-// DatasetEntry::takes_fields; FieldsAndImageSets: both kinds; Labels: all kinds, as any may have classes.
+// data::DatasetKind::Fields; FieldsAndImageSets: both kinds; Labels: all kinds, as any may have classes.
 enum class ForData : std::uint8_t { Any, Images, ImageSets, Fields, FieldsAndImageSets, Labels, Streams };
 
 struct OptionRow {

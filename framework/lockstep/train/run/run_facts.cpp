@@ -53,7 +53,7 @@ std::string find_weights(RunFacts& facts) {
 // DatasetEntry::prepare normalises nothing.
 void check_record(const data::DatasetEntry& entry, const data::DatasetOptions& o, const std::string& weights) {
   const bool raw = o.purpose == data::Purpose::Evaluate && o.fields.normalise == data::FieldScaling::None;
-  check(o.record != nullptr || !entry.takes_fields || !entry.prepare || raw, "weights",
+  check(o.record != nullptr || entry.kind != data::DatasetKind::Fields || !entry.prepare || raw, "weights",
         "{} has weights alone; expected a checkpoint, which also records the names, shapes and normalisation of the "
         "arrays with which the model was trained{}",
         weights, o.purpose == data::Purpose::Evaluate ? " (or --normalise none, if they were not normalised)" : "");

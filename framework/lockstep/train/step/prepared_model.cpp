@@ -185,7 +185,7 @@ void PreparedModel::check_batch(std::int64_t samples) const {
 // Compiles the nominal plan, whose facts are needed before memory is laid out.
 parallel::Domains PreparedModel::domains(const nn::Module& module) {
   const parallel::PathChoice choice = choose_path(comm_, module, options_, world_);
-  path_reason_ = choice.reason;
+  chosen_.path_reason = choice.reason;
   if (options_.bucket_bytes == 0) options_.bucket_bytes = parallel::choose_bucket_bytes(comm_, choice.domains);
   return choice.domains;
 }
@@ -197,7 +197,7 @@ std::string PreparedModel::kernels() const {
   return fmt::format(
       "{} {} {} {} choices {:016x}", kernels::native_level(), kernels::onednn_version(),
       compile.bf16 ? fmt::format("bf16 with {}", kernels::native_pairs()) : std::string(name_of(options_.precision)),
-      math, choices_);
+      math, chosen_.kernels);
 }
 
 std::string PreparedModel::describe_parallel(const std::string& driver) const {
@@ -205,7 +205,7 @@ std::string PreparedModel::describe_parallel(const std::string& driver) const {
   const auto& buckets = model_.parameters().buckets();
   for (const plan::Bucket& b : buckets) largest = std::max(largest, b.elements);
   const auto bytes = static_cast<double>(largest) * static_cast<double>(size_of(options_.precision));
-  std::string text = path_reason_;
+  std::string text = chosen_.path_reason;
   if (tables_ != nullptr) text = fmt::format("{}{}{}", text, text.empty() ? "" : "; ", tables_->describe());
   if (world_.size == 1) return text;
   text +=
@@ -231,7 +231,7 @@ plan::CompileOptions PreparedModel::tuned(const nn::Module& module, const plan::
   };
   const Autotuned tuned = autotune(comm_, options_.autotune_cache, compile_with);
   compile.choose = tuned.choose;
-  choices_ = tuned.hash;
+  chosen_.kernels = tuned.hash;
   return compile;
 }
 

@@ -63,6 +63,11 @@ class PreparedModel {
   std::string describe_parallel(const std::string& driver) const;
 
  private:
+  struct Chosen {
+    std::string path_reason;    // for the path of gradients
+    std::uint64_t kernels = 0;  // hash of autotuning's choices
+  };
+
   parallel::Domains domains(const nn::Module& module);
   plan::CompileOptions tuned(const nn::Module& module, const plan::ModelFunction& model);
   void plan_nominal_batch(std::string& operations);
@@ -72,10 +77,9 @@ class PreparedModel {
   parallel::WorldLayout world_;
   std::vector<data::Field> fields_;
   TrainerOptions options_;
-  std::string path_reason_;
+  Chosen chosen_;  // set before model_, which is compiled with autotuning's choices
   parallel::NodeMemory memory_;
   std::shared_ptr<parallel::TreeCollective> collective_;  // graph nodes sum over ranks with it
-  std::uint64_t choices_ = 0;  // hash of autotuning's choices; set before model_, which is compiled with them
   plan::CompiledModel model_;
   NominalPlan nominal_;
   std::unique_ptr<parallel::Updater> updater_;
