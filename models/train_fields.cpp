@@ -12,25 +12,13 @@
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/train/run/program.h"
+#include "models/model_choice.h"
 #include "models/zoo/field_loss.h"
 #include "models/zoo/field_model.h"
 
 using namespace lockstep;
 
 namespace {
-
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const models::FieldModelEntry& entry : models::field_models()) names.push_back(entry.name);
-  return names;
-}
-
-std::string model_text() {
-  std::string text = "the network:";
-  for (const models::FieldModelEntry& entry : models::field_models())
-    text += formatted("{} {} ({})", &entry == models::field_models().data() ? "" : ";", entry.name, entry.description);
-  return text;
-}
 
 void check_series(const std::string& model, bool series) {
   const auto entry = std::ranges::find(models::field_models(), model, &models::FieldModelEntry::name);
@@ -65,7 +53,8 @@ struct Settings {
 };
 
 void add_options(train::Program& program, Settings& s) {
-  program.option("model", s.model, model_text(), model_names());
+  program.option("model", s.model, models::model_text(models::field_models()),
+                 models::model_names(models::field_models()));
   program.option("width", s.config.width,
                  "channels, or features, of the model's first layer inside; 0: the model's own");
   program.option("depth", s.config.depth, "layers of the model, or levels of resolution; 0: the model's own");

@@ -4,15 +4,14 @@
 #include <array>
 #include <chrono>
 #include <cstring>
-#include <exception>
 #include <mutex>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
+#include "lockstep/core/on_threads.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/data/images/encoded_image.h"
 #include "lockstep/io/read_file.h"
@@ -49,27 +48,15 @@ struct Damage {
 Damage damage_of(const data::Dataset& set, Range samples) {
   std::mutex mutex;
   std::vector<std::pair<std::int64_t, std::string>> found;
-  std::exception_ptr failure;
-  const auto work = [&](int thread) {
-    const Range mine = part_of(samples.size(), kThreads, thread);
-    try {
-      for (std::int64_t i = samples.begin + mine.begin; i < samples.begin + mine.end; ++i) {
-        std::string reason = image_damage(set.locate(i));
-        if (reason.empty()) continue;
-        const std::lock_guard lock(mutex);
-        found.emplace_back(i, std::move(reason));
-      }
-    } catch (...) {
+  on_threads(kThreads, [&](std::size_t thread) {
+    const Range mine = part_of(samples.size(), kThreads, static_cast<std::int64_t>(thread));
+    for (std::int64_t i = samples.begin + mine.begin; i < samples.begin + mine.end; ++i) {
+      std::string reason = image_damage(set.locate(i));
+      if (reason.empty()) continue;
       const std::lock_guard lock(mutex);
-      failure = std::current_exception();
+      found.emplace_back(i, std::move(reason));
     }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int thread = 1; thread < kThreads; ++thread) threads.emplace_back(work, thread);
-    work(0);
-  }
-  if (failure) std::rethrow_exception(failure);
+  });
   std::ranges::sort(found);
   Damage damage{.files = std::ssize(found)};
   for (auto& [index, reason] : found) {

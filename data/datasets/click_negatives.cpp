@@ -7,7 +7,7 @@
 
 #include "data/datasets/click_data.h"
 #include "data/datasets/click_scan.h"
-#include "lockstep/comm/communicator.h"
+#include "lockstep/comm/gather_lists.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/math.h"
 
@@ -53,11 +53,7 @@ Items gathered(const Items& mine, std::int64_t columns, const comm::Communicator
     sent.insert(sent.end(), {row, found.sample});
     sent.insert(sent.end(), found.rows.begin(), found.rows.end());
   }
-  const std::vector<std::int64_t> counts = comm.allgather(std::ssize(sent));
-  std::int64_t total = 0;
-  for (const std::int64_t count : counts) total += count;
-  std::vector<std::int64_t> all(static_cast<std::size_t>(total));
-  comm.allgatherv(comm::ConstBuffer(std::span<const std::int64_t>(sent)), comm::Buffer(std::span(all)), counts);
+  const std::vector<std::int64_t> all = comm::gather_lists<std::int64_t>(comm, sent);
   Items items;
   for (auto at = all.begin(); at != all.end(); at += columns + 2) {
     const auto [place, is_new] = items.try_emplace(at[0], Found{at[1], {}});

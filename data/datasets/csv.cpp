@@ -4,20 +4,17 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <exception>
-#include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "data/datasets/csv_columns.h"
 #include "data/datasets/csv_records.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/on_threads.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/data/file_pattern.h"
 
 namespace lockstep::datasets {
-namespace {}  // namespace
-
 // Reads one file after the other into a data set.
 class CsvDataset::Reader {
  public:
@@ -48,7 +45,6 @@ class CsvDataset::Reader {
     std::vector<std::string> labels;
     std::int64_t records = 0;
     CsvGaps gaps;
-    std::exception_ptr error;
   };
 
   void find_columns(const CsvRecord& first) {
@@ -74,20 +70,13 @@ class CsvDataset::Reader {
     const auto count = static_cast<std::int64_t>(rows.size());
     const auto parts = static_cast<std::size_t>(std::clamp<std::int64_t>(count / 64, 1, options_.threads));
     std::vector<Parsed> parsed(parts);
-    const auto work = [&](std::size_t part) {
+    const PartErrors errors = run_on_threads(parts, [&](std::size_t part) {
       const Range mine = part_of(count, static_cast<std::int64_t>(parts), static_cast<std::int64_t>(part));
-      try {
-        parse(rows.subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), parsed[part]);
-      } catch (...) {
-        parsed[part].error = std::current_exception();
-      }
-    };
-    std::vector<std::thread> others;
-    for (std::size_t part = 1; part < parts; ++part) others.emplace_back(work, part);
-    work(0);
-    for (std::thread& thread : others) thread.join();
-    for (const Parsed& part : parsed) {
-      if (part.error) std::rethrow_exception(part.error);  // that of the lowest line
+      parse(rows.subspan(static_cast<std::size_t>(mine.begin), static_cast<std::size_t>(mine.size())), parsed[part]);
+    });
+    for (std::size_t p = 0; p < parts; ++p) {
+      errors.rethrow(p);  // that of the lowest line
+      const Parsed& part = parsed[p];
       append(part.inputs, set_.inputs_);
       append(part.targets, set_.targets_);
       for (const std::string& text : part.labels) set_.labels_.push_back(class_of(text));

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <span>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/core/dtype.h"
+#include "lockstep/core/on_threads.h"
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/random.h"
 #include "lockstep/data/dataset.h"
@@ -43,19 +43,11 @@ class Generator {
 template <class Compute>
 void for_each_sample(std::int64_t count, const Compute& compute) {
   constexpr std::int64_t kWork = std::int64_t{1} << 20;  // a sample is always worth a thread
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
+  PartErrors errors(static_cast<std::size_t>(count));
   parallel_for(count, kWork, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      try {
-        compute(i);
-      } catch (...) {
-        errors[static_cast<std::size_t>(i)] = std::current_exception();
-      }
-    }
+    for (std::int64_t i = begin; i < end; ++i) errors.run(static_cast<std::size_t>(i), [&] { compute(i); });
   });
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  errors.rethrow_first();
 }
 
 struct GenerateOptions {

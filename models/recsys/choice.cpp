@@ -9,22 +9,10 @@
 #include "data/datasets/field_options.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "models/model_choice.h"
 
 namespace lockstep::recsys {
 namespace {
-
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const models::ClickModelEntry& entry : models::click_models()) names.push_back(entry.name);
-  return names;
-}
-
-std::string model_text() {
-  std::string text = "the network:";
-  for (const models::ClickModelEntry& entry : models::click_models())
-    text += formatted("{} {} ({})", &entry == models::click_models().data() ? "" : ";", entry.name, entry.description);
-  return text;
-}
 
 std::vector<std::int64_t> layers(std::string_view option, const std::string& text) {
   std::vector<std::int64_t> sizes;
@@ -38,7 +26,8 @@ std::vector<std::int64_t> layers(std::string_view option, const std::string& tex
 
 void add_model_options(train::Program& program, Choice& choice) {
   models::ClickModelConfig& network = choice.network;
-  program.option("model", choice.model, model_text(), model_names());
+  program.option("model", choice.model, models::model_text(models::click_models()),
+                 models::model_names(models::click_models()));
   program.option("dim", network.dim, "elements of the row that stands for an id");
   program.option("bottom", choice.bottom,
                  "sizes of the hidden layers for dense numbers (dlrm), with commas between them", {}, "N,...");

@@ -7,6 +7,7 @@
 
 #include "data/datasets/click_record.h"
 #include "lockstep/comm/agreement.h"
+#include "lockstep/comm/gather_lists.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/data/loader.h"
@@ -62,13 +63,9 @@ std::vector<std::int64_t> Retriever::find_samples(const train::Session& session)
     sent.insert(sent.end(), item.begin(), item.end());
     sent.push_back(sample);
   }
-  const std::vector<std::int64_t> counts = comm.allgather(std::ssize(sent));
-  std::int64_t total = 0;
-  for (const std::int64_t count : counts) total += count;
-  std::vector<std::int64_t> all(static_cast<std::size_t>(total));
-  comm.allgatherv(comm::ConstBuffer(std::span<const std::int64_t>(sent)), comm::Buffer(std::span(all)), counts);
+  const std::vector<std::int64_t> all = comm::gather_lists<std::int64_t>(comm, sent);
   Items items;
-  for (std::int64_t at = 0; at < total; at += width_ + 1) {
+  for (std::int64_t at = 0; at < std::ssize(all); at += width_ + 1) {
     const auto begin = all.begin() + at;
     items.try_emplace(std::vector<std::int64_t>(begin, begin + width_), *(begin + width_));
   }

@@ -2,17 +2,16 @@
 // works out whole blocks, and the results of all blocks are combined in their order.
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <functional>
 #include <limits>
 #include <string>
-#include <thread>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/communicator.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
 #include "lockstep/core/math.h"
+#include "lockstep/core/on_threads.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/data/channel_walk.h"
 #include "lockstep/data/convert_array.h"
@@ -91,23 +90,11 @@ class Measurement {
     std::vector<ChannelSums> sums(static_cast<std::size_t>(blocks.size()) * channels_);
     const auto parts =
         static_cast<std::size_t>(std::clamp<std::int64_t>(threads, 1, std::max<std::int64_t>(blocks.size(), 1)));
-    std::vector<std::exception_ptr> errors(parts);
-    const auto work = [&](std::size_t part) {
-      try {
-        const Range mine = part_of(blocks.size(), static_cast<std::int64_t>(parts), static_cast<std::int64_t>(part));
-        for (std::int64_t b = mine.begin; b < mine.end; ++b)
-          measure_block(blocks.begin + b, std::span(sums).subspan(static_cast<std::size_t>(b) * channels_, channels_));
-      } catch (...) {
-        errors[part] = std::current_exception();
-      }
-    };
-    std::vector<std::thread> others;
-    for (std::size_t part = 1; part < parts; ++part) others.emplace_back(work, part);
-    work(0);
-    for (std::thread& thread : others) thread.join();
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
+    on_threads(parts, [&](std::size_t part) {
+      const Range mine = part_of(blocks.size(), static_cast<std::int64_t>(parts), static_cast<std::int64_t>(part));
+      for (std::int64_t b = mine.begin; b < mine.end; ++b)
+        measure_block(blocks.begin + b, std::span(sums).subspan(static_cast<std::size_t>(b) * channels_, channels_));
+    });
     return sums;
   }
 

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
 #include <numeric>
-#include <thread>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
+#include "lockstep/core/on_threads.h"
 
 namespace lockstep::data {
 namespace {
@@ -36,23 +35,10 @@ SampleStore::SampleStore(const Dataset& source, const comm::Communicator& ranks,
     check_fields(kStore, fields_);
     for (const Field& field : fields_) sample_bytes_ += field.bytes();
     memory_ = allocate_aligned(static_cast<std::size_t>(mine_.size()) * sample_bytes_);
-    const auto parts = static_cast<std::size_t>(threads);
-    std::vector<std::exception_ptr> errors(parts);
-    const auto work = [&](std::size_t part) {
-      try {
-        const Range some = part_of(mine_.size(), threads, static_cast<std::int64_t>(part));
-        read_part(source, {mine_.begin + some.begin, mine_.begin + some.end});
-      } catch (...) {
-        errors[part] = std::current_exception();
-      }
-    };
-    std::vector<std::thread> others;
-    for (std::size_t part = 1; part < parts; ++part) others.emplace_back(work, part);
-    work(0);
-    for (std::thread& thread : others) thread.join();
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
+    on_threads(static_cast<std::size_t>(threads), [&](std::size_t part) {
+      const Range some = part_of(mine_.size(), threads, static_cast<std::int64_t>(part));
+      read_part(source, {mine_.begin + some.begin, mine_.begin + some.end});
+    });
   });
 }
 

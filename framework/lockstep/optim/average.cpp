@@ -1,11 +1,12 @@
 #include "lockstep/optim/average.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/optim/typed_rule.h"
 
 namespace lockstep::optim {
 namespace {
 
-class AveragedRule final : public UpdateRule {
+class AveragedRule final : public TypedRule<AveragedRule> {
  public:
   AveragedRule(std::shared_ptr<UpdateRule> rule, double decay) : rule_(std::move(rule)), decay_(decay) {}
   std::string_view name() const override { return rule_->name(); }
@@ -14,27 +15,15 @@ class AveragedRule final : public UpdateRule {
     names.push_back(kAverageState);
     return names;
   }
-  void apply(std::int64_t n, float* value, const float* gradient, std::span<float* const> states,
-             const Rates& rates) const override {
-    run(n, value, gradient, states, rates);
-  }
-  void apply(std::int64_t n, double* value, const double* gradient, std::span<double* const> states,
-             const Rates& rates) const override {
-    run(n, value, gradient, states, rates);
-  }
-
   bool uses_norms() const override { return rule_->uses_norms(); }
-  Squares squares(std::int64_t n, const float* value, const float* gradient, std::span<float* const> states,
-                  const Rates& rates) const override {
-    return rule_->squares(n, value, gradient, states.first(states.size() - 1), rates);
-  }
-  Squares squares(std::int64_t n, const double* value, const double* gradient, std::span<double* const> states,
-                  const Rates& rates) const override {
-    return rule_->squares(n, value, gradient, states.first(states.size() - 1), rates);
-  }
   double trust(const Squares& squares, const Rates& rates) const override { return rule_->trust(squares, rates); }
 
  private:
+  friend TypedRule<AveragedRule>;
+  template <class T>
+  Squares sum(std::int64_t n, const T* value, const T* gradient, std::span<T* const> states, const Rates& rates) const {
+    return rule_->squares(n, value, gradient, states.first(states.size() - 1), rates);
+  }
   template <class T>
   void run(std::int64_t n, T* value, const T* gradient, std::span<T* const> states, const Rates& rates) const {
     rule_->apply(n, value, gradient, states.first(states.size() - 1), rates);

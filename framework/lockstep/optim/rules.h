@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "lockstep/core/sum_of_squares.h"
-#include "lockstep/optim/update_rule.h"
+#include "lockstep/optim/typed_rule.h"
 
 #ifdef __clang__  // which tells of each loop that it does not vectorise in spite of `omp simd`
 #pragma clang diagnostic push
@@ -53,35 +53,20 @@ Squares sum_squares(std::int64_t n, const T* value, const T* gradient, std::span
 }
 
 template <class Rule>
-class ElementwiseRule final : public UpdateRule {
+class ElementwiseRule final : public TypedRule<ElementwiseRule<Rule>> {
  public:
   explicit ElementwiseRule(Rule rule) : rule_(std::move(rule)) {}
   std::string_view name() const override { return rule_.name(); }
   std::vector<std::string_view> states() const override { return {Rule::kStates.begin(), Rule::kStates.end()}; }
-  void apply(std::int64_t n, float* value, const float* gradient, std::span<float* const> states,
-             const Rates& rates) const override {
-    run(n, value, gradient, states, rates);
-  }
-  void apply(std::int64_t n, double* value, const double* gradient, std::span<double* const> states,
-             const Rates& rates) const override {
-    run(n, value, gradient, states, rates);
-  }
 
   bool uses_norms() const override { return kUsesNorms; }
-  Squares squares(std::int64_t n, const float* value, const float* gradient, std::span<float* const> states,
-                  const Rates& rates) const override {
-    return sum(n, value, gradient, states, rates);
-  }
-  Squares squares(std::int64_t n, const double* value, const double* gradient, std::span<double* const> states,
-                  const Rates& rates) const override {
-    return sum(n, value, gradient, states, rates);
-  }
   double trust(const Squares& squares, const Rates& rates) const override {
     if constexpr (kUsesNorms) return rule_.trust(squares, rates);
-    return UpdateRule::trust(squares, rates);
+    return this->UpdateRule::trust(squares, rates);
   }
 
  private:
+  friend TypedRule<ElementwiseRule<Rule>>;
   static constexpr bool kUsesNorms = requires(const Rule& rule, const Squares& squares, const Rates& rates) {
     rule.trust(squares, rates);
   };
@@ -101,7 +86,7 @@ class ElementwiseRule final : public UpdateRule {
                  ? sum_squares(n, value, gradient, states, MeanGradient<true, T>(rates), step, States{})
                  : sum_squares(n, value, gradient, states, MeanGradient<false, T>(rates), step, States{});
     } else {
-      return UpdateRule::squares(n, value, gradient, states, rates);
+      return this->UpdateRule::squares(n, value, gradient, states, rates);
     }
   }
   Rule rule_;
