@@ -29,6 +29,30 @@ namespace {
 
 using lockstep::printable;
 
+// Adds a command to the program; one with an end of its own sets the program's status.
+class Command {
+ public:
+  constexpr Command(void (*adder)(CLI::App&)) : add_(adder) {}
+  constexpr Command(void (*adder)(CLI::App&, int&)) : add_with_status_(adder) {}
+  void add(CLI::App& app, int& status) const { add_ != nullptr ? add_(app) : add_with_status_(app, status); }
+
+ private:
+  void (*add_)(CLI::App&) = nullptr;
+  void (*add_with_status_)(CLI::App&, int&) = nullptr;
+};
+
+// In the order of --help.
+constexpr Command kCommands[]{lockstep::tools::add_models_command,     lockstep::tools::add_inspect_command,
+                              lockstep::tools::add_checkpoint_command, lockstep::tools::add_compare_command,
+                              lockstep::tools::add_evaluate_command,   lockstep::tools::add_predict_command,
+                              lockstep::tools::add_export_command,     lockstep::tools::add_import_command,
+                              lockstep::tools::add_generate_command,   lockstep::tools::add_hosts_command,
+                              lockstep::tools::add_logs_command,       lockstep::tools::add_pack_command,
+                              lockstep::tools::add_report_command,     lockstep::tools::add_watch_command,
+                              lockstep::tools::add_run_command,        lockstep::tools::add_launch_command,
+                              lockstep::tools::add_doctor_command,     lockstep::tools::add_completion_command,
+                              lockstep::tools::add_man_command};
+
 constexpr int kNothingCompared = 2;  // as `lockstep compare` ends where it has no answer: 1 says that runs differ
 
 // What all ranks of `mpirun -n N lockstep evaluate ...` have found is told by rank 0. The others wait: the launcher
@@ -76,25 +100,7 @@ int main(int argc, char** argv) {
   int status = 0;
   app.require_subcommand(1);
   app.set_version_flag("--version", "lockstep (Lockstep " LOCKSTEP_VERSION ")");
-  lockstep::tools::add_models_command(app);
-  lockstep::tools::add_inspect_command(app);
-  lockstep::tools::add_checkpoint_command(app);
-  lockstep::tools::add_compare_command(app);
-  lockstep::tools::add_evaluate_command(app);
-  lockstep::tools::add_predict_command(app);
-  lockstep::tools::add_export_command(app);
-  lockstep::tools::add_import_command(app);
-  lockstep::tools::add_generate_command(app);
-  lockstep::tools::add_hosts_command(app);
-  lockstep::tools::add_logs_command(app);
-  lockstep::tools::add_pack_command(app);
-  lockstep::tools::add_report_command(app);
-  lockstep::tools::add_watch_command(app);
-  lockstep::tools::add_run_command(app, status);
-  lockstep::tools::add_launch_command(app, status);
-  lockstep::tools::add_doctor_command(app, status);
-  lockstep::tools::add_completion_command(app);
-  lockstep::tools::add_man_command(app);
+  for (const Command& command : kCommands) command.add(app, status);
   try {
     app.parse(lockstep::launcher::adapt_words(*app.get_subcommand("launch"), argc, argv), argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own status
