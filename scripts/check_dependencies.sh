@@ -52,6 +52,20 @@ parallel/tables:  tree exchange control update
 parallel/.:       tree exchange control reduce guard step update
 '
 
+# A folder beside the library, and the folders of the library that it may include. The first row whose folder a file lies in counts.
+beside='
+data/datasets:    core comm io data metrics
+data/generate:    core io ops nn data infer
+data/tool:        core host io data train
+models/zoo:       core graph ops losses nn metrics plan data infer
+tools/launcher:   core host comm io launch preflight
+tools/doctor:     core host io launch preflight
+tools/picture:    core io plan
+tools/report:     core io checkpoint train
+tools/supervisor: core io checkpoint launch train
+tools/watch:      core io
+'
+
 # A header outside the project, and the paths that may include it. Tests and benchmarks may include what they measure.
 outside='
 mpi\.h            framework/lockstep/comm/|bindings/c/include/
@@ -63,13 +77,24 @@ hdf5(_hl)?\.h     framework/lockstep/io/
 # The folders whose names are the vocabulary of all others and lie in namespace lockstep itself; any other folder F has lockstep::F.
 root_folders='core graph ops losses'
 
+# A folder beside the library, and the namespace below lockstep of its files. The first row whose folder a file lies in counts.
+namespaces='
+data:             datasets
+models/recsys:    recsys
+models:           models
+tools/launcher:   launcher
+tools/supervisor: supervisor
+tools:            tools
+bindings:         bindings
+'
+
 mapfile -d '' -t sources < <(find framework data models bindings tools -type f '(' -name '*.h' -o -name '*.cpp' ')' -print0 2>/dev/null | sort -z)
 if ((${#sources[@]} == 0)); then
   echo "check_dependencies.sh: no sources under $PWD" >&2
   exit 1
 fi
 # ENVIRON and not -v: awk would read the backslashes of an assignment as escapes.
-TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
+TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders BESIDE=$beside NAMESPACES=$namespaces awk '
   BEGIN {
     n = split(ENVIRON["TABLE"], rows, "\n")
     for (i = 1; i <= n; i++) {
@@ -94,6 +119,23 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
         must_be_above(words[1], words[j], (parts[1] "/" words[j]) in known_room)
         allowed_room[words[1], words[j]] = 1
       }
+    }
+    n = split(ENVIRON["BESIDE"], rows, "\n")
+    for (i = 1; i <= n; i++) {
+      if (rows[i] == "") continue
+      m = split(rows[i], words, /[: ]+/)
+      beside[++besides] = words[1]
+      for (j = 2; j <= m; j++) {
+        if (!(words[j] in known)) must_be_above(words[1], words[j], 0)
+        allowed_beside[words[1], words[j]] = 1
+      }
+    }
+    n = split(ENVIRON["NAMESPACES"], rows, "\n")
+    for (i = 1; i <= n; i++) {
+      if (rows[i] == "") continue
+      split(rows[i], words, /[: ]+/)
+      named[++nameds] = words[1]
+      namespace[words[1]] = words[2]
     }
     n = split(ENVIRON["ROOT_FOLDERS"], rows, " ")
     for (i = 1; i <= n; i++) in_root[rows[i]] = 1
@@ -124,9 +166,16 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
     if (!(parts[1] in has_rooms)) return ""
     return parts[1] "/" (m > 2 ? parts[2] : ".")
   }
+  # The first of `count` folders in which the file lies; "": none.
+  function place_in(folders, count,    i) {
+    for (i = 1; i <= count; i++) if (index(FILENAME, folders[i] "/") == 1) return folders[i]
+    return ""
+  }
   FNR == 1 {
     if (opened != "") breach_of_namespace()
     folder = room = ""
+    stand = place_in(beside, besides)
+    title = place_in(named, nameds)
     if (match(FILENAME, "^framework/lockstep/[^/]+/")) {
       split(FILENAME, parts, "/")
       folder = parts[3]
@@ -149,6 +198,10 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
     if (FILENAME ~ /^bindings\// && name ~ /^(data|tools|tests|bench)\//) breach("the C library includes " name)
     if (quoted && name !~ /^(lockstep|data|models|bindings|tools)\//)
       breach("includes \"" name "\"; a path in quotes begins with lockstep/, data/, models/, bindings/ or tools/")
+    if (stand != "" && name ~ /^lockstep\/[^\/]+\//) {
+      split(name, parts, "/")
+      if (!((stand, parts[2]) in allowed_beside)) breach(stand "/ may not include " name)
+    }
     if ((folder in known) && name ~ /^lockstep\/[^\/]+\//) {
       split(name, parts, "/")
       if (!((folder, parts[2]) in allowed)) breach(folder "/ may not include " name)
@@ -167,7 +220,7 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders awk '
     split($2, parts, "::")
     wanted = ""
     if (folder in known) wanted = (folder in in_root) ? "" : folder
-    else if (FILENAME ~ /^models\/zoo\//) wanted = "models"
+    else if (title != "") wanted = namespace[title]
     else next
     if (wanted != "" ? parts[2] != wanted : (parts[2] in known)) {
       opened = FILENAME ":" FNR ": opens namespace " $2 ", expected lockstep" (wanted != "" ? "::" wanted : "")

@@ -32,28 +32,24 @@ enum class Boxes : std::uint8_t { Auto, Steps, Blocks };
 }  // namespace
 }  // namespace lockstep::tools
 
-namespace lockstep::train {
-
 template <>
-struct Choices<tools::Numbers> {
-  using Numbers = tools::Numbers;
+struct lockstep::train::Choices<lockstep::tools::Numbers> {
+  using Numbers = lockstep::tools::Numbers;
   static constexpr std::array kAll{NamedValue{Numbers::F32, "f32"}, NamedValue{Numbers::F64, "f64"},
                                    NamedValue{Numbers::BF16, "bf16"}};
 };
 
 template <>
-struct Choices<tools::Boxes> {
-  using Boxes = tools::Boxes;
+struct lockstep::train::Choices<lockstep::tools::Boxes> {
+  using Boxes = lockstep::tools::Boxes;
   static constexpr std::array kAll{NamedValue{Boxes::Auto, "auto"}, NamedValue{Boxes::Steps, "steps"},
                                    NamedValue{Boxes::Blocks, "blocks"}};
 };
 
 template <>
-struct Choices<Mode> {
+struct lockstep::train::Choices<lockstep::Mode> {
   static constexpr std::array kAll{NamedValue{Mode::Train, "train"}, NamedValue{Mode::Eval, "eval"}};
 };
-
-}  // namespace lockstep::train
 
 namespace lockstep::tools {
 namespace {

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 status=0
 while read -r header; do
   printf '#include "%s"\n' "$header" >"$work/alone.cpp"
-  if ! "$compiler" -std=c++20 "$@" -I"$root/framework" -fsyntax-only -MD -MF "$work/alone.d" "$work/alone.cpp"; then
+  if ! "$compiler" -std=c++20 "$@" -I"$root/framework" -I"$root" -fsyntax-only -MD -MF "$work/alone.d" "$work/alone.cpp"; then
     echo "$header: does not compile by itself" >&2
     status=1
   elif heavy=$(grep -oE '[^ ]*/(CLI|nlohmann|spdlog|fmt)/[^ ]*|[^ ]*/parallel/gradient_engine\.h' "$work/alone.d" | head -n 1); then

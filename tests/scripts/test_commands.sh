@@ -185,9 +185,16 @@ models/zoo/a.h "tools/tool.h"
 models/zoo/a.h "data/datasets/digits.h"
 framework/lockstep/train/run/a.cpp "data/datasets/digits.h"
 data/datasets/a.cpp "models/zoo/resnet.h"
+data/datasets/a.cpp "lockstep/train/run/session.h"
+data/generate/a.cpp "lockstep/parallel/gradient_engine.h"
+data/tool/a.cpp "lockstep/plan/plan.h"
+models/zoo/a.cpp "lockstep/train/run/session.h"
+tools/launcher/a.cpp "lockstep/train/run/session.h"
+tools/watch/a.cpp "lockstep/plan/plan.h"
 EOF
   local namespace
   while read -r place namespace; do
+    mkdir -p "$scratch/$(dirname "$place")"
     printf 'namespace %s {\n' "$namespace" >"$scratch/$place"
     run scripts/check_dependencies.sh "$scratch"
     expect_status 1
@@ -198,6 +205,12 @@ framework/lockstep/comm/a.h lockstep
 framework/lockstep/comm/a.h lockstep::parallel
 framework/lockstep/graph/a.h lockstep::plan
 models/zoo/a.h lockstep
+models/recsys/a.h lockstep::models
+data/datasets/a.h lockstep::data
+data/tool/a.cpp lockstep
+tools/a.h lockstep::train
+tools/launcher/a.h lockstep::tools
+bindings/c/a.h lockstep
 EOF
   place=framework/lockstep/graph/a.h
   printf 'namespace lockstep::plan {\nclass Plan;\nclass Other {};\n}\n' >"$scratch/$place"
@@ -221,6 +234,8 @@ framework/lockstep/parallel/good.h "lockstep/parallel/reduce/bucket_reducer.h"
 models/good.cpp "lockstep/train/run/session.h"
 models/train_good.cpp "data/datasets/catalogue.h"
 data/datasets/good.cpp "lockstep/data/dataset.h"
+tools/good.cpp "lockstep/train/run/session.h"
+tools/launcher/good.cpp "lockstep/launch/hosts.h"
 EOF
   rmdir "$scratch/framework/lockstep/extra"
   run scripts/check_dependencies.sh "$scratch"
