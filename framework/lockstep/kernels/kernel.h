@@ -90,6 +90,9 @@ struct KernelOffer {
   // shapes alone; multiply-adds are fused at every level or at none; functions are those of core/math.h. Whether the
   // kernel is offered, and in which layouts, must follow from the request alone, too.
   bool portable = false;
+  // Of a convolution or its gradient by the weight: there is a kernel as fast as this one for a normalised input 0
+  // (ops/convolution_of_norm.h).
+  bool normalises = false;
   std::function<std::unique_ptr<Kernel>()> build;
 };
 

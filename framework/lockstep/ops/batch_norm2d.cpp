@@ -51,6 +51,16 @@ double BatchNorm2dOp::flops(std::span<const Type> inputs, std::span<const Type>)
   return flops_per_element(inputs, 5);
 }
 
+std::vector<Type> BatchNorm2dStatisticsOp::infer(std::string_view, std::span<const Type> inputs) const {
+  const std::int64_t channels = inputs[0].shape[1];
+  const Type per_channel{Shape{channels}, sum_type(inputs[0].dtype)};
+  return {per_channel, per_channel, {Shape{2 * channels}, DType::F64}};
+}
+
+double BatchNorm2dStatisticsOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return flops_per_element(inputs, 3);
+}
+
 double BatchNorm2dNormaliseOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
   return flops_per_element(inputs, 2);
 }

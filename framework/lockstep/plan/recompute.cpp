@@ -80,7 +80,8 @@ class Recomputation {
   bool is_dropped(Value v) {
     const Node& node = graph_.node(v);
     if (v.node() >= forward_nodes_ || node.kind != Node::Kind::Op || kept(v)) return false;
-    const bool statistic = as_norm(node) != nullptr && v.index() > 0;  // a few numbers per channel
+    const bool statistic = (as_norm(node) != nullptr && v.index() > 0) ||  // a few numbers per channel
+                           dynamic_cast<const BatchNorm2dStatisticsOp*>(node.op.get()) != nullptr;
     return !statistic && !node.op->is_collective() && (what_ == Recompute::Norms || node.block != 0);
   }
 

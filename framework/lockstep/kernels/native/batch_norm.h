@@ -35,6 +35,10 @@ struct BatchNormForward {
 template <class T>
 void batch_norm_forward(const BatchNormForward<T>& options, const NativeKernels& kernels = native_kernels());
 
+// Its statistics without y: mean, inv_std and sums, with the same bits; of x, the view, eps and the workspace.
+template <class T>
+void batch_norm_forward_statistics(const BatchNormForward<T>& options, const NativeKernels& kernels = native_kernels());
+
 // Its sums alone, of x and the view.
 template <class T>
 void batch_norm_moments(const BatchNormForward<T>& options, const NativeKernels& kernels = native_kernels());

@@ -60,6 +60,25 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
   return offer;
 }
 
+std::optional<KernelOffer> batch_norm_statistics_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r.inputs[0].dtype)) return std::nullopt;
+  auto [offer, view] = norm_offer(r, offered);
+  offer.build =
+      build_for(r.inputs[0].dtype, [view = view, eps = r.as<BatchNorm2dStatisticsOp>().epsilon()]<class T>(T) {
+        const auto run = [=](const Arguments& a) {
+          batch_norm_forward_statistics<T>({.view = view,
+                                            .x = a.in<T>(0),
+                                            .eps = eps,
+                                            .mean = a.out<float>(0),
+                                            .inv_std = a.out<float>(1),
+                                            .sums = a.out<double>(2),
+                                            .workspace = a.scratch<std::byte>()});
+        };
+        return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
+      });
+  return offer;
+}
+
 std::optional<KernelOffer> batch_norm_normalise(const KernelRequest& r, std::span<const Layout> offered) {
   if (!supported(r)) return std::nullopt;
   auto [offer, view] = norm_offer(r, offered);
@@ -204,6 +223,7 @@ std::optional<KernelOffer> batch_norm_gradient_apply_kernel(const KernelRequest&
 std::vector<KernelRow> batch_norm_rows() {
   return {
       kernel_row<BatchNorm2dOp>("batch_norm2d", batch_norm),
+      kernel_row<BatchNorm2dStatisticsOp>("batch_norm2d_statistics", batch_norm_statistics_kernel),
       kernel_row<BatchNorm2dNormaliseOp>("batch_norm2d_normalise", batch_norm_normalise),
       kernel_row<BatchNorm2dInferenceOp>("batch_norm2d_inference", batch_norm_inference),
       kernel_row<BatchNorm2dGradientOp>("batch_norm2d_gradient", batch_norm_gradient),

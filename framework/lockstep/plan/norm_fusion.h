@@ -1,0 +1,19 @@
+// The pass that lets convolutions normalise what they read. A batch norm in training with a ReLU and without residual,
+// whose result only convolutions and their gradients by the weight read, leaves its statistics alone; the readers apply
+// norm and ReLU while they read (ops/convolution_of_norm.h). So the normalised image is neither written nor computed
+// again in backward. The bits do not change.
+#pragma once
+
+#include <memory>
+
+#include "lockstep/kernels/options.h"
+#include "lockstep/plan/fusion.h"
+
+namespace lockstep::plan {
+
+// Returns the graph with such norms taken into their readers, after fuse_patterns(). A norm keeps its result where that
+// saves no bytes: another op reads the result, the caller keeps it, or the kernel that the rules prefer for one of the
+// readers cannot normalise.
+std::unique_ptr<Graph> fuse_norms(const Graph& graph, const GraphRoots& roots, const kernels::KernelOptions& options);
+
+}  // namespace lockstep::plan
