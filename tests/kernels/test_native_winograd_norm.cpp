@@ -7,7 +7,7 @@ namespace lockstep::native::of_norm {
 namespace {
 
 using generic::random_values;
-using kernels::native::InputNorm;
+using kernels::native::GivenNorm;
 using kernels::native::WinogradGradient;
 
 // An image with a norm, and what batch norm and ReLU make of it. Channels of shift -100 are cut off as a whole.
@@ -31,7 +31,7 @@ struct Normed {
          .relu = true,
          .y = y.data()});
   }
-  InputNorm norm() const {
+  GivenNorm norm() const {
     return {.gamma = gamma.data(), .beta = beta.data(), .mean = mean.data(), .inv_std = inv_std.data()};
   }
 
@@ -54,7 +54,7 @@ std::vector<float> forward(const Normed& n, Level level, bool normalises) {
   Workspace workspace(convolution.workspace_bytes());
   convolution.run({.x = normalises ? n.x.data() : n.y.data(),
                    .w = w.data(),
-                   .norm = normalises ? n.norm() : InputNorm{},
+                   .norm = normalises ? n.norm() : GivenNorm{},
                    .bias = bias.data(),
                    .y = y.data(),
                    .workspace = workspace.data()});
@@ -70,7 +70,7 @@ std::vector<float> weight_gradient(const Normed& n, Level level, bool normalises
   Workspace workspace(gradient.workspace_bytes());
   gradient.run({.x = normalises ? n.x.data() : n.y.data(),
                 .dy = dy.data(),
-                .norm = normalises ? n.norm() : InputNorm{},
+                .norm = normalises ? n.norm() : GivenNorm{},
                 .dw = dw.data(),
                 .dbias = dbias.data(),
                 .workspace = workspace.data()});

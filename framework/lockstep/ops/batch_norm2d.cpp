@@ -9,6 +9,10 @@ double flops_per_element(std::span<const Type> inputs, double flops) {
   return flops * static_cast<double>(inputs[0].shape.elements());
 }
 
+double bytes_of_pass(const Type& x) {
+  return 2 * static_cast<double>(x.shape.elements()) * static_cast<double>(size_of(x.dtype));
+}
+
 void require_batch_norm_inputs(std::string_view op, std::string_view path, std::span<const Type> inputs,
                                bool residual) {
   const Shape& x = inputs[0].shape;

@@ -23,11 +23,6 @@ void require_norm(std::string_view op, std::string_view path, std::span<const Ty
 
 double norm_flops(std::span<const Type> inputs) { return flops_per_element(inputs, 2); }
 
-// A pass of its own would read x and write the normalised image, which the convolution would read in place of x.
-double bytes_of_pass(const Type& x) {
-  return 2 * static_cast<double>(x.shape.elements()) * static_cast<double>(size_of(x.dtype));
-}
-
 }  // namespace
 
 ConvolutionOfNormOp::ConvolutionOfNormOp(ConvolutionOp convolution) : convolution_(std::move(convolution)) {

@@ -5,7 +5,7 @@
 
 #include "lockstep/graph/copy.h"
 #include "lockstep/kernels/registry.h"
-#include "lockstep/ops/batch_norm2d.h"
+#include "lockstep/ops/batch_norm2d_sum.h"
 #include "lockstep/ops/convolution_of_norm.h"
 #include "lockstep/plan/node_op.h"
 #include "lockstep/plan/value_uses.h"
@@ -21,8 +21,13 @@ class NormFusion {
         options_(options),
         uses_(graph, roots.traced, roots.gradients),
         taken_(graph.nodes().size(), false) {
-    for (std::size_t i = 0; i < graph.nodes().size(); ++i)
-      taken_[i] = uses_.live(i) && is_norm_with_relu(graph.nodes()[i]) && only_convolutions_read(static_cast<int>(i));
+    for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+      const auto* norm = uses_.live(i) ? as<BatchNorm2dOp>(graph.nodes()[i]) : nullptr;
+      if (norm == nullptr) continue;
+      const Value y = graph.value(static_cast<int>(i), 0);
+      taken_[i] = (norm->epilogue() == Epilogue{.relu = true} && only_convolutions_read(y)) ||
+                  (norm->epilogue() == Epilogue{} && is_residual_of_norm(y));
+    }
   }
 
   // Each node becomes one node, so the number of forward nodes stays.
@@ -31,7 +36,7 @@ class NormFusion {
     GraphCopy copy(graph_, *result);
     for (int i = 0; i < static_cast<int>(graph_.nodes().size()); ++i) {
       const Node& node = graph_.nodes()[static_cast<std::size_t>(i)];
-      const bool reads_norm = node.op && !node.inputs.empty() && is_taken(node.inputs[0]);
+      const bool reads_norm = std::ranges::any_of(node.inputs, [&](Value v) { return is_taken(v); });
       if (taken_[static_cast<std::size_t>(i)]) {
         emit_statistics(i, *result, copy);
       } else if (reads_norm) {
@@ -47,23 +52,26 @@ class NormFusion {
   }
 
  private:
-  static bool is_norm_with_relu(const Node& node) {
-    const auto* norm = as<BatchNorm2dOp>(node);
-    return norm != nullptr && norm->epilogue().relu && !norm->epilogue().residual;
-  }
   bool is_taken(Value v) const { return v.index() == 0 && taken_[static_cast<std::size_t>(v.node())]; }
 
-  bool only_convolutions_read(int norm) const {
-    const Value y = graph_.value(norm, 0);
+  bool only_convolutions_read(Value y) const {
     return !uses_.kept(y) && std::ranges::all_of(uses_.readers(y), [&](int i) {
       const Node& reader = graph_.nodes()[static_cast<std::size_t>(i)];
-      return std::ranges::count(reader.inputs, y) == 1 && reader.inputs[0] == y && normalises(reader);
+      const bool convolves = as<ConvolutionOp>(reader) != nullptr || as<ConvolutionBackwardWeightsOp>(reader) != nullptr;
+      return convolves && std::ranges::count(reader.inputs, y) == 1 && reader.inputs[0] == y && normalises(reader);
     });
+  }
+
+  // Whether a norm at the end of a residual block adds the value, and no other node reads it.
+  bool is_residual_of_norm(Value y) const {
+    if (!uses_.read_once(y)) return false;
+    const Node& reader = graph_.nodes()[static_cast<std::size_t>(uses_.readers(y)[0])];
+    const auto* norm = as<BatchNorm2dOp>(reader);
+    return norm != nullptr && norm->epilogue().residual && reader.inputs.back() == y && normalises(reader);
   }
 
   // Whether the kernel that the rules prefer for the reader has a like for a normalised input.
   bool normalises(const Node& reader) const {
-    if (as<ConvolutionOp>(reader) == nullptr && as<ConvolutionBackwardWeightsOp>(reader) == nullptr) return false;
     kernels::KernelRequest request{reader.op.get(), {}, reader.outputs, reader.path, options_};
     for (const Value v : reader.inputs) request.inputs.push_back(v.type());
     const auto offers = kernels::kernel_registry().offers(request, std::vector<Layout>(request.inputs.size()));
@@ -83,20 +91,21 @@ class NormFusion {
     const Node& node = graph_.nodes()[static_cast<std::size_t>(reader)];
     const Graph::Scope scope(to, node.path);
     const Graph::Block block(to, node.block);
-    const int norm = node.inputs[0].node();
+    const int norm = std::ranges::find_if(node.inputs, [&](Value v) { return is_taken(v); })->node();
     const std::vector<Value>& of_norm = graph_.nodes()[static_cast<std::size_t>(norm)].inputs;  // x, gamma, beta
-    std::vector<Value> inputs{copy(of_norm[0])};
-    for (const Value v : std::span(node.inputs).subspan(1)) inputs.push_back(copy(v));
+    std::vector<Value> inputs;  // the norm's x in place of its result
+    for (const Value v : node.inputs) inputs.push_back(copy(v.node() == norm && v.index() == 0 ? of_norm[0] : v));
     for (const Value v : {of_norm[1], of_norm[2], graph_.value(norm, 1), graph_.value(norm, 2)})
       inputs.push_back(copy(v));
-    std::shared_ptr<const Op> op;
-    if (const auto* convolution = as<ConvolutionOp>(node)) {
-      op = std::make_shared<ConvolutionOfNormOp>(*convolution);
-    } else {
-      op = std::make_shared<ConvolutionOfNormBackwardWeightsOp>(*as<ConvolutionBackwardWeightsOp>(node));
-    }
-    const std::vector<Value> outputs = to.apply(std::move(op), std::move(inputs));
-    for (std::size_t k = 0; k < outputs.size(); ++k) copy.map(graph_.value(reader, static_cast<int>(k)), outputs[k]);
+    const std::vector<Value> outputs = to.apply(op_of_norm(node), std::move(inputs));
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      copy.map(graph_.value(reader, static_cast<int>(k)), outputs[k]);
+  }
+
+  static std::shared_ptr<const Op> op_of_norm(const Node& reader) {
+    if (const auto* op = as<ConvolutionOp>(reader)) return std::make_shared<ConvolutionOfNormOp>(*op);
+    if (const auto* op = as<BatchNorm2dOp>(reader)) return std::make_shared<BatchNorm2dSumOp>(op->epsilon());
+    return std::make_shared<ConvolutionOfNormBackwardWeightsOp>(*as<ConvolutionBackwardWeightsOp>(reader));
   }
 
   const Graph& graph_;

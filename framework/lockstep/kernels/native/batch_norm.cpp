@@ -108,9 +108,9 @@ void batch_norm_forward(const BatchNormForward<T>& o, const NativeKernels& kerne
       return statistics[static_cast<std::size_t>(channel - b * o.view.block)];
     });
     const T* residual = o.residual ? o.residual + cuts.offset(b) : nullptr;
-    return [&cuts, &level, lanes,
+    return [&cuts, &level, lanes, other = given_lanes(cuts, b, o.of_residual), normed = o.of_residual.mean != nullptr,
             args = typename BatchNormTable<T>::Normalise{o.x + cuts.offset(b), residual, o.y + cuts.offset(b), o.relu}](
-               std::int64_t chunk) { level.normalise(cuts.strip(chunk), args, lanes); };
+               std::int64_t chunk) { level.normalise(cuts.strip(chunk), args, lanes, normed ? &other : nullptr); };
   };
   two_passes(cuts, moments_pass(cuts, o, level), finish);
 }
@@ -141,9 +141,11 @@ void batch_norm_apply(const BatchNormApply<T>& o, const NativeKernels& kernels) 
   parallel_for(cuts.blocks * cuts.chunks, cuts.per_block / cuts.chunks, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t b = i / cuts.chunks, at = cuts.offset(b);
+      const NormaliseLanes other = given_lanes(cuts, b, o.of_residual);
       table<T>(kernels).normalise(cuts.strip(i % cuts.chunks),
                                   {o.x + at, o.residual ? o.residual + at : nullptr, o.y + at, o.relu},
-                                  normalise_lanes(cuts, b, {o.gamma, o.beta}, statistics));
+                                  normalise_lanes(cuts, b, {o.gamma, o.beta}, statistics),
+                                  o.of_residual.mean != nullptr ? &other : nullptr);
     }
   });
 }

@@ -17,13 +17,19 @@ namespace lockstep::kernels::native {
 // Bytes of scratch space, aligned to 64, that batch_norm_forward and batch_norm_backward need.
 std::int64_t batch_norm_workspace(const BatchNormView& view);
 
+// A norm whose statistics are known; all are [channels], and there is none if `mean` is null.
+struct GivenNorm {
+  const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *inv_std = nullptr;
+};
+
 // y = [relu](gamma * (x - mean) * inv_std + beta [+ residual]) with inv_std = 1 / sqrt(biased variance + eps) of this
 // batch. y may be x or residual.
 template <class T>
 struct BatchNormForward {
   BatchNormView view;
   const T* x = nullptr;
-  const T* residual = nullptr;  // null: none
+  const T* residual = nullptr;    // null: none
+  GivenNorm of_residual = {};     // is applied to the residual
   const float *gamma = nullptr, *beta = nullptr;
   double eps = 0;
   bool relu = false;
@@ -50,6 +56,7 @@ struct BatchNormApply {
   BatchNormView view;
   const T* x = nullptr;
   const T* residual = nullptr;
+  GivenNorm of_residual = {};
   const float *gamma = nullptr, *beta = nullptr, *mean = nullptr;
   const float* inv_std = nullptr;   // either inv_std
   const float* variance = nullptr;  // or variance, with eps

@@ -24,7 +24,7 @@ Layout blocked(const Type& t) { return Layout::channels_blocked(t.shape, kLanes)
 constexpr std::size_t kNormInputs = 4;
 
 // The norm's inputs lie behind all others, from `first` on.
-InputNorm norm_of(const Arguments& a, std::size_t first, bool normalises) {
+GivenNorm norm_of(const Arguments& a, std::size_t first, bool normalises) {
   if (!normalises) return {};
   return {.gamma = a.in<float>(first),
           .beta = a.in<float>(first + 1),

@@ -57,7 +57,7 @@ class WinogradConvolution {
 
   struct Arrays {
     const float *x = nullptr, *w = nullptr;
-    InputNorm norm = {};            // of x
+    GivenNorm norm = {};            // of x
     const float* bias = nullptr;    // [out channels], or null
     const float* addend = nullptr;  // like y, and may be y; or null
     bool relu = false;
@@ -100,7 +100,7 @@ class WinogradGradient {
 
   struct Arrays {
     const float *x = nullptr, *dy = nullptr;
-    InputNorm norm = {};  // of x
+    GivenNorm norm = {};  // of x
     float *dw = nullptr, *dbias = nullptr;
     float* workspace = nullptr;  // aligned to 64 bytes
   };

@@ -1,29 +1,23 @@
-// The batch norm that a Winograd convolution applies to its input while tiles are read, so that the normalised image is
-// never stored.
+// The batch norm with ReLU that a Winograd convolution applies to its input while tiles are read, with the bits of
+// batch_norm_apply, so that the normalised image is never stored.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <new>
 
-#include "lockstep/kernels/native/tables.h"
+#include "lockstep/kernels/native/batch_norm.h"
 
 namespace lockstep::kernels::native {
 
-// A batch norm with ReLU that is applied to x where x is read: relu(gamma * (x - mean) * inv_std + beta), with the bits
-// of batch_norm_apply. All are [channels]; mean is null where there is none.
-struct InputNorm {
-  const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *inv_std = nullptr;
-};
-
-// Floats of the lanes of an InputNorm for so many blocks of channels.
+// Floats of the lanes of a norm for so many blocks of channels.
 inline std::int64_t norm_elements(std::int64_t blocks) {
   return blocks * static_cast<std::int64_t>(sizeof(NormaliseLanes) / sizeof(float));
 }
 
 // Writes the lanes of a norm to memory that is aligned to 64 bytes; channels that fill a block up stay 0. Returns null
 // without a norm.
-inline const NormaliseLanes* norm_lanes(const InputNorm& norm, std::int64_t channels, float* memory) {
+inline const NormaliseLanes* norm_lanes(const GivenNorm& norm, std::int64_t channels, float* memory) {
   if (norm.mean == nullptr) return nullptr;
   auto* const lanes = reinterpret_cast<NormaliseLanes*>(memory);
   for (std::int64_t first = 0; first < channels; first += kLanes) {
