@@ -138,5 +138,48 @@ TEST(NativeBatchNormStatistics, AreThoseOfForward) {
   }
 }
 
+// A residual that is normalised where it is added, at every level and with any number of threads.
+TEST(NativeBatchNormOfSum, HasTheBitsOfTwoPasses) {
+  for (const std::int64_t block : {1, 8, 16}) {
+    const kernels::BatchNormView view{.batch = 3, .channels = 21, .spatial = 5000, .block = block};
+    const std::int64_t elements = view.batch * view.blocks() * block * view.spatial;
+    const auto x = random_values<float>(elements, 1), r = random_values<float>(elements, 2);
+    std::vector<std::vector<float>> values;  // gamma, beta, mean and inverse deviation of r, then of x
+    for (std::uint64_t k = 0; k < 8; ++k)
+      values.push_back(random_values<float>(view.channels, 3 + k, k % 4 == 3 ? 2 : 0));
+    const GivenNorm of_r{values[0].data(), values[1].data(), values[2].data(), values[3].data()};
+    const auto run = [&](const kernels::NativeKernels& kernels, bool joined) {
+      auto normed = blank<float>(elements), y = normed;
+      kernels::native::batch_norm_apply<float>({.view = view,
+                                                .x = r.data(),
+                                                .gamma = of_r.gamma,
+                                                .beta = of_r.beta,
+                                                .mean = of_r.mean,
+                                                .inv_std = of_r.inv_std,
+                                                .y = normed.data()},
+                                               kernels);
+      kernels::native::batch_norm_apply<float>({.view = view,
+                                                .x = x.data(),
+                                                .residual = joined ? r.data() : normed.data(),
+                                                .of_residual = joined ? of_r : GivenNorm{},
+                                                .gamma = values[4].data(),
+                                                .beta = values[5].data(),
+                                                .mean = values[6].data(),
+                                                .inv_std = values[7].data(),
+                                                .relu = true,
+                                                .y = y.data()},
+                                               kernels);
+      return y;
+    };
+    const auto want = run(kernels::native_kernels(), false);
+    for_levels([&](const kernels::NativeKernels& kernels) {
+      for (const int threads : {1, 3}) {
+        const generic::Threads scope(threads);
+        EXPECT_TRUE(generic::same_bits(run(kernels, true), want)) << threads << " threads, block " << block;
+      }
+    });
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::native::of_norm

@@ -1,6 +1,6 @@
-// Batch norm of the sum at the end of a residual block whose shortcut is normalised, too: relu(norm(x) + norm(r)) in one
-// pass, which does not store norm(r). Plans make these ops (plan/norm_fusion.h), models do not. The norm of r has its
-// statistics already: its inputs are r, gamma, beta, mean and inverse deviation.
+// Batch norm of the sum at the end of a residual block whose shortcut is normalised, too: relu(norm(x) + norm(r)) in
+// one pass, which does not store norm(r). Plans make these ops (plan/norm_fusion.h), models do not. The norm of r has
+// its statistics already: its inputs are r, gamma, beta, mean and inverse deviation.
 #pragma once
 
 #include "lockstep/ops/batch_norm2d.h"

@@ -57,7 +57,8 @@ class NormFusion {
   bool only_convolutions_read(Value y) const {
     return !uses_.kept(y) && std::ranges::all_of(uses_.readers(y), [&](int i) {
       const Node& reader = graph_.nodes()[static_cast<std::size_t>(i)];
-      const bool convolves = as<ConvolutionOp>(reader) != nullptr || as<ConvolutionBackwardWeightsOp>(reader) != nullptr;
+      const bool convolves =
+          as<ConvolutionOp>(reader) != nullptr || as<ConvolutionBackwardWeightsOp>(reader) != nullptr;
       return convolves && std::ranges::count(reader.inputs, y) == 1 && reader.inputs[0] == y && normalises(reader);
     });
   }
@@ -98,8 +99,7 @@ class NormFusion {
     for (const Value v : {of_norm[1], of_norm[2], graph_.value(norm, 1), graph_.value(norm, 2)})
       inputs.push_back(copy(v));
     const std::vector<Value> outputs = to.apply(op_of_norm(node), std::move(inputs));
-    for (std::size_t k = 0; k < outputs.size(); ++k)
-      copy.map(graph_.value(reader, static_cast<int>(k)), outputs[k]);
+    for (std::size_t k = 0; k < outputs.size(); ++k) copy.map(graph_.value(reader, static_cast<int>(k)), outputs[k]);
   }
 
   static std::shared_ptr<const Op> op_of_norm(const Node& reader) {

@@ -48,7 +48,7 @@ class Recomputation {
   // layers behind, and has room for a chain of values.
   void keep_all_but_norms() {
     constexpr int kPasses = 2, kPassesOfLarge = 4;
-    constexpr double kLarge = 6 << 20;  // bytes
+    constexpr double kLarge = 6 << 20;                                     // bytes
     std::vector<int> passes(static_cast<std::size_t>(forward_nodes_), 0);  // by node: from kept values to output 0
     for (int i = 0; i < forward_nodes_; ++i) {
       const Node& node = graph_.nodes()[static_cast<std::size_t>(i)];

@@ -142,10 +142,9 @@ void batch_norm_apply(const BatchNormApply<T>& o, const NativeKernels& kernels) 
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t b = i / cuts.chunks, at = cuts.offset(b);
       const NormaliseLanes other = given_lanes(cuts, b, o.of_residual);
-      table<T>(kernels).normalise(cuts.strip(i % cuts.chunks),
-                                  {o.x + at, o.residual ? o.residual + at : nullptr, o.y + at, o.relu},
-                                  normalise_lanes(cuts, b, {o.gamma, o.beta}, statistics),
-                                  o.of_residual.mean != nullptr ? &other : nullptr);
+      table<T>(kernels).normalise(
+          cuts.strip(i % cuts.chunks), {o.x + at, o.residual ? o.residual + at : nullptr, o.y + at, o.relu},
+          normalise_lanes(cuts, b, {o.gamma, o.beta}, statistics), o.of_residual.mean != nullptr ? &other : nullptr);
     }
   });
 }

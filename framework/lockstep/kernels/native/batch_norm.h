@@ -28,8 +28,8 @@ template <class T>
 struct BatchNormForward {
   BatchNormView view;
   const T* x = nullptr;
-  const T* residual = nullptr;    // null: none
-  GivenNorm of_residual = {};     // is applied to the residual
+  const T* residual = nullptr;  // null: none
+  GivenNorm of_residual = {};   // is applied to the residual
   const float *gamma = nullptr, *beta = nullptr;
   double eps = 0;
   bool relu = false;
