@@ -174,7 +174,8 @@ void check_options(const InspectOptions& o) {
   check(!o.json || !(o.summary || o.parameters || !o.svg.empty()), "inspect",
         "--json has the modules and the parameters, and with --plan the plan: expected it without --summary, "
         "--parameters and --svg");
-  check(o.detail == "auto" || !o.svg.empty(), "inspect", "--detail is of the picture, expected --svg FILE with it");
+  check(o.detail == "auto" || !o.svg.empty(), "inspect",
+        "--detail applies to the picture, expected --svg FILE with it");
 }
 
 void inspect(const InspectOptions& o) {
