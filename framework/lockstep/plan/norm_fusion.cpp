@@ -5,6 +5,7 @@
 
 #include "lockstep/graph/copy.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/batch_norm2d_sum.h"
 #include "lockstep/ops/convolution_of_norm.h"
 #include "lockstep/plan/node_op.h"
