@@ -209,7 +209,7 @@ void check_options(const InspectOptions& o) {
         "--json has the modules and the parameters, and with --plan the plan: expected it without --summary, "
         "--parameters and --svg");
   check(o.detail == Boxes::Auto || !o.svg.empty(), "inspect",
-        "--detail is of the picture, expected --svg FILE with it");
+        "--detail applies to the picture, expected --svg FILE with it");
 }
 
 void inspect(const InspectOptions& o) {

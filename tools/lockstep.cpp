@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
   try {
     lockstep::open_standard_streams();
   } catch (const std::exception&) {
-    return 1;  // nobody can be told
+    return 1;  // there is no stream for a message
   }
   CLI::App app("Questions about models and files of Lockstep, and supervised training");
   int status = 0;

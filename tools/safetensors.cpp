@@ -86,8 +86,8 @@ Tensor read_entry(const std::string& file, const std::string& name, const nlohma
   }
   const bool fits = ends.size() == 2 && ends[0] <= ends[1] && ends[1] <= data.size() &&
                     elements * static_cast<double>(kind->bytes) == static_cast<double>(ends[1] - ends[0]);
-  check(fits, kTensorsSite, "{}: the place of {} does not fit its shape or the file: the file is damaged or cut off",
-        file, name);
+  check(fits, kTensorsSite,
+        "{}: the byte range of {} does not fit its shape or the file: the file is damaged or cut off", file, name);
   const std::span<const std::byte> bytes = data.subspan(ends[0], ends[1] - ends[0]);
   if (type == "F16") return widened(Shape(dims), bytes, from_half);
   if (type == "BF16")

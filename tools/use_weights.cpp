@@ -77,7 +77,7 @@ fs::path find_program(const std::string& name) {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
   fs::path path = folder / name;
   check(fs::exists(path), "weights",
-        "the program {}, which wrote the weights, is not in {}; expected it there, or --program PATH", name,
+        "the program {}, which wrote the weights, is not in {}; expected the program there, or --program PATH", name,
         folder.string());
   return path;
 }

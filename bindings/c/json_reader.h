@@ -1,5 +1,5 @@
 // Reads the members of a JSON object: each with its type, each known. Errors are CodedError
-// (LOCKSTEP_ERROR_ARGUMENT) with the place in the description.
+// (LOCKSTEP_ERROR_ARGUMENT) with the path in the description.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ struct ItemList {
   std::int64_t columns = 0;                 // of ids of an item
   std::vector<std::int32_t> rows{};         // of the table: (items, columns)
   std::vector<double> cumulative{};         // of the probabilities, by item
-  std::int64_t draw(double uniform) const;  // the item at this place of [0, 1)
+  std::int64_t draw(double uniform) const;  // the item whose interval of [0, 1) contains `uniform`
 };
 
 // Returns the items of the training samples, whose fields are those from `first_field` on. Collective; null: this

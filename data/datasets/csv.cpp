@@ -39,7 +39,7 @@ class CsvDataset::Reader {
   std::vector<std::string> take_class_texts() { return std::move(texts_); }
 
  private:
-  // What one thread makes of some records.
+  // The records that one thread has parsed.
   struct Parsed {
     std::vector<double> inputs, targets;
     std::vector<std::string> labels;

@@ -89,7 +89,7 @@ std::string write_npz(std::span<const io::NamedTensor> tensors) {
     void operator()(void* zip) const { zipClose(zip, nullptr); }
   };
   std::unique_ptr<void, Close> zip(zipOpen2_64("", APPEND_STATUS_CREATE, nullptr, &functions));
-  check(zip != nullptr, kWriteSite, "the archive cannot be begun");
+  check(zip != nullptr, kWriteSite, "the archive cannot be created");
   std::set<std::string> names;
   for (const io::NamedTensor& named : tensors) {
     check(names.insert(named.name).second, kWriteSite, "two tensors are called {}, expected names that differ",

@@ -7,11 +7,13 @@
 #include "surrogate.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -196,6 +198,10 @@ int simulate(const Options& options) {
     }
     std::FILE* csv =
         rank == 0 && !options.csv.empty() ? std::fopen(options.csv.c_str(), begin > 0 ? "a" : "w") : nullptr;
+    if (csv == nullptr && rank == 0 && !options.csv.empty()) {
+      std::fprintf(stderr, "heat: %s: cannot be written: %s\n", options.csv.c_str(), std::strerror(errno));
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
     if (csv != nullptr && begin == 0)
       std::fputs("step,solver_cells,surrogate_cells,estimate,error,saved_s,training_s,solver_s,training_added_s\n",
                  csv);
@@ -227,7 +233,19 @@ int simulate(const Options& options) {
   return 0;
 }
 
-Options options_of(int argc, char** argv) {
+constexpr const char* kHelp =
+    "Usage: mpirun -n RANKS heat [OPTION VALUE]... [--resume]\n"
+    "  --cells N       cells of a rank\n"
+    "  --steps N       time steps\n"
+    "  --learners N    ranks that train the surrogate\n"
+    "  --updates N     training steps after each time step, at most\n"
+    "  --budget S      seconds of training after each time step, at most\n"
+    "  --tolerance X   error of the surrogate above which the solver computes\n"
+    "  --csv FILE      one line for each time step\n"
+    "  --state FILE    where the training is saved, every --save-every N time steps; --resume starts from there\n"
+    "  --kill-at N     this time step ends rank 0 by SIGKILL, for tests\n";
+
+Options options_of(int argc, char** argv, int rank) {
   Options o;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
@@ -256,8 +274,13 @@ Options options_of(int argc, char** argv) {
       o.csv = value;
     else if (name == "--state")
       o.state = value;
-    else
-      std::fprintf(stderr, "heat: unknown option %s\n", name.c_str());
+    else {
+      const bool help = name == "--help" || name == "-h";
+      o.end = help ? 0 : 2;
+      if (!help && rank == 0) std::fprintf(stderr, "heat: unknown option %s\n", name.c_str());
+      if (rank == 0) std::fputs(kHelp, help ? stdout : stderr);
+      return o;
+    }
   }
   return o;
 }
@@ -267,7 +290,10 @@ Options options_of(int argc, char** argv) {
 int main(int argc, char** argv) {
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-  const int status = simulate(options_of(argc, argv));
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const Options options = options_of(argc, argv, rank);
+  const int status = options.end >= 0 ? options.end : simulate(options);
   MPI_Finalize();
   return status;
 }

@@ -224,6 +224,29 @@ contains
     if (c_raise(9_c_int) /= 0) stop 1
   end subroutine
 
+  subroutine explain(key)  ! after --help, or an option that does not exist
+    character(*), intent(in) :: key
+    integer :: status, u, code
+    status = merge(0, 2, key == '--help' .or. key == '-h')
+    u = merge(output_unit, error_unit, status == 0)
+    if (rank == 0) then
+      if (status /= 0) write (u, '(2a)') 'heat: unknown option ', trim(key)
+      write (u, '(a)') 'Usage: mpirun -n RANKS heat_fortran [OPTION VALUE]... [--resume]', &
+        '  --cells N       cells of a rank', &
+        '  --steps N       time steps', &
+        '  --learners N    ranks that train the surrogate', &
+        '  --updates N     training steps after each time step, at most', &
+        '  --budget S      seconds of training after each time step, at most', &
+        '  --tolerance X   error of the surrogate above which the solver computes', &
+        '  --csv FILE      one line for each time step', &
+        '  --state FILE    where the training is saved, every --save-every N time steps, and --resume starts from', &
+        '  --kill-at N     this time step ends rank 0 by SIGKILL, for tests'
+    end if
+    call MPI_Finalize(code)
+    if (status /= 0) stop 2
+    stop
+  end subroutine
+
   subroutine read_options()
     character(256) :: key, text
     integer :: n
@@ -257,7 +280,7 @@ contains
       case ('--state')
         state = text
       case default
-        write (error_unit, '(2a)') 'heat: unknown option ', trim(key)
+        call explain(key)
       end select
     end do
   end subroutine

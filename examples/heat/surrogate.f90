@@ -2,7 +2,7 @@
 ! Lockstep is printed, and ends the use of the networks; the simulation goes on.
 module heat_surrogate
   use, intrinsic :: iso_c_binding, only: c_int64_t
-  use, intrinsic :: iso_fortran_env, only: error_unit, real64
+  use, intrinsic :: iso_fortran_env, only: error_unit, output_unit, real64
   use mpi_f08
   use lockstep_mpi_f08
   implicit none

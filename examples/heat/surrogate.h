@@ -17,6 +17,7 @@ struct Options {
   double budget = 1e9, tolerance = 4e-3, rate = 5e-3;  // budget: seconds of training in each step
   std::string csv, state;
   bool resume = false;
+  int end = -1;  // the exit status if nothing is to be simulated
 };
 
 inline lockstep_array array_of(double* data, std::int64_t samples, std::int64_t features) {

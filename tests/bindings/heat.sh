@@ -28,3 +28,17 @@ awk '{ heat[NR] = $2; fuel[NR] = $4 } function near(a, b) { return (a - b)^2 < (
 LOCKSTEP_FAULT='step.begin:throw:rank=0:at=100' heat >failed.txt 2>failed.log
 grep -q '^heat .*fuel' failed.txt
 grep -q 'the solver goes on' failed.log
+
+# A command line that cannot be used ends all ranks before the simulation.
+heat --help >help.txt
+grep -q '^Usage: ' help.txt
+if heat --stepz 3 >wrong.txt 2>wrong.log || grep -q '^heat .*fuel' wrong.txt; then
+  echo "heat.sh: an unknown option was taken" >&2
+  exit 1
+fi
+grep -q 'unknown option --stepz' wrong.log
+if heat --csv missing/whole.csv >wrong.txt 2>wrong.log || grep -q '^heat .*fuel' wrong.txt; then
+  echo "heat.sh: a file that cannot be written was taken" >&2
+  exit 1
+fi
+grep -q 'missing/whole.csv' wrong.log

@@ -27,7 +27,7 @@ std::vector<T> random_values(std::int64_t n, std::uint64_t seed, double centre =
   return values;
 }
 
-// What outputs hold before a kernel runs, so that an element it forgets is seen.
+// Value of outputs before a kernel runs; an element that the kernel does not write keeps it.
 template <class T>
 std::vector<T> unwritten(std::int64_t n) {
   return std::vector<T>(static_cast<std::size_t>(n), std::numeric_limits<T>::quiet_NaN());

@@ -111,43 +111,27 @@ INSTANTIATE_TEST_SUITE_P(Rows, OpValues, ::testing::ValuesIn(rows_with_reference
 
 // Ops that appear in no forward graph that is differentiated, each with its reason.
 const std::set<std::string> kExempt{
-    "batch_norm2d_gradient",
-    "batch_norm2d_gradient_sums",
-    "batch_norm2d_gradient_apply",
+    "batch_norm2d_gradient", "batch_norm2d_gradient_sums", "batch_norm2d_gradient_apply",
     "batch_norm2d_moments",  // of batch_norm2d_sync, whose rows hold it
-    "batch_norm2d_inference_gradient",
-    "conv1d_backward_weights",
-    "conv2d_backward_weights",
+    "batch_norm2d_inference_gradient", "conv1d_backward_weights", "conv2d_backward_weights",
     "conv3d_backward_weights",  // gradients
-    "average_pool1d_gradient",
-    "average_pool2d_gradient",
-    "average_pool3d_gradient",
-    "max_pool1d_gradient",
-    "max_pool2d_gradient",
-    "max_pool3d_gradient",
-    "cross_entropy_gradient",
-    "group_norm_gradient",
-    "layer_norm_gradient",
-    "rms_norm_gradient",
-    "lstm_gradient",
-    "gru_gradient",
-    "attention_gradient",
-    "vocabulary_cross_entropy_gradient",
-    "pair_products_gradient",
+    "average_pool1d_gradient", "average_pool2d_gradient", "average_pool3d_gradient", "max_pool1d_gradient",
+    "max_pool2d_gradient", "max_pool3d_gradient", "cross_entropy_gradient", "group_norm_gradient",
+    "layer_norm_gradient", "rms_norm_gradient", "lstm_gradient", "gru_gradient", "attention_gradient",
+    "vocabulary_cross_entropy_gradient", "pair_products_gradient",
     "softmax_gradient",        // themselves
     "channel_sum",             // the gradient of a bias
     "fill",                    // a constant
     "reorder",                 // the plan's own
     "cast",                    // f32 and bf16: tests/plan/test_passes.cpp
     "batch_norm2d_normalise",  // made by recomputation: tests/plan/test_passes.cpp
-    "fold_batch_norm",         // made by fusion: tests/plan/test_passes.cpp
-    "linear_backward_data",
-    "linear_backward_weights",
-    "count_correct",
+    // Made by the plan where readers normalise for themselves: tests/plan/test_norm_fusion.cpp
+    "batch_norm2d_statistics", "batch_norm2d_sum", "batch_norm2d_sum_normalise", "conv2d_of_norm",
+    "conv2d_of_norm_backward_weights",
+    "fold_batch_norm",  // made by fusion: tests/plan/test_passes.cpp
+    "linear_backward_data", "linear_backward_weights", "count_correct",
     "class_counts",  // integers
-    "pad_gradient",
-    "index_add",
-    "embedding_gradient",
+    "pad_gradient", "index_add", "embedding_gradient",
     "scatter_add",   // gradients, too
     "to_floating",   // of integers: the row where_label of pointwise
     "one_hot",       // of integers: tests/losses/test_losses.cpp
@@ -155,8 +139,7 @@ const std::set<std::string> kExempt{
     "normal_noise",  // of no floating operand: tests/kernels/test_elementwise.cpp
     "bag_gradient",
     "bag_max_gradient",  // gradients, too
-    "table",
-    "table_lookup",
+    "table", "table_lookup",
     "table_gradient",  // of a store that is no operand: tests/mpi/test_tables.cpp
 };
 

@@ -169,7 +169,7 @@ class Recsys(support.SystemTest):
                 faults = clean_environment(LOCKSTEP_FAULT=f"tables.allocate:corrupt:rank=1:at={at}")
                 result = self.run_command(ranks(count, self.command("none", *more)), limit=support.SOON, environment=faults)
                 self.assertNotEqual(result.status, 0, result)
-                found = re.findall(r"rank 1 on host \S+: \[tables\] (\d+) bytes \(1 MiB\) for .* cannot be had; expected .*" + remedy, result.output)
+                found = re.findall(r"rank 1 on host \S+: \[tables\] (\d+) bytes \(1 MiB\) for .* could not be allocated; each rank needs .*" + remedy, result.output)
                 self.assertEqual(len(found), 1, result)
                 self.assertGreater(int(found[0]), 0)
                 self.expect_no_process()

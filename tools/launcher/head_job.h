@@ -27,7 +27,7 @@ struct HeadOptions {
 // How mpirun ended.
 struct MpirunsEnd {
   int status = 0;     // as wait() gives it
-  bool told = false;  // it was asked to end, or killed
+  bool told = false;  // mpirun was asked to end, or killed
   bool lost = false;  // a node was lost
 };
 // The job's exit code: mpirun's, unless that says nothing of the job. Where a node was lost, mpirun may end in any way,

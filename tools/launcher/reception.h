@@ -1,6 +1,6 @@
-// A listening socket and those who came to it and have not proven yet that they know the secret. They have ten seconds
-// and a place among 64; whoever does something else (a port scan, noise, a connection that stays silent) is turned away
-// and said once per address. One thread.
+// A listening socket and its connections that have not proven yet that they know the secret. A connection has ten
+// seconds for that, and there is room for 64; a connection that does something else (a port scan, noise, silence) is
+// closed and logged once per address. One thread.
 #pragma once
 
 #include <poll.h>
@@ -22,7 +22,8 @@ class Reception {
   Reception(io::FileDescriptor listener, const Secret& secret, Say say);
 
   void add_files(std::vector<pollfd>& files) const;  // to be polled
-  // Takes who came and reads what was sent. Returns those who have proven that they know the secret since.
+  // Accepts new connections and reads messages. Returns the connections that have proven since that they know the
+  // secret.
   std::vector<std::unique_ptr<Connection>> look();
   // In which a new connection has to prove that it knows the secret.
   void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }

@@ -1,4 +1,4 @@
-// What the nodes of a job have in common and nobody else: a shared secret, and the arithmetic with which a node proves
+// The shared secret of the nodes of a job, and the arithmetic with which a node proves
 // that it knows the secret without sending it (HMAC-SHA256 of OpenSSL's libcrypto). Throws Error.
 #pragma once
 

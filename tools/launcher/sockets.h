@@ -13,11 +13,11 @@ namespace lockstep::launcher {
 // Listens at `port` on all addresses, of IPv6 too where there is IPv6. 0: a free port.
 io::FileDescriptor listen_tcp(int port);
 int port_of(const io::FileDescriptor& listener);
-// A port that nobody listens at now.
+// A port without a listener.
 int free_port();
 
 // Begins to connect to `host`; each address that the name has is tried in turn. `limit_ms` is for one address. Empty:
-// nobody there now, and `reason` says why. A name that does not exist is such a reason too, as it may exist later.
+// no listener there now, and `reason` says why. A name that does not exist is such a reason too, as it may exist later.
 std::optional<io::FileDescriptor> connect_tcp(const std::string& host, int port, int limit_ms, std::string& reason);
 
 // This machine's IPv4 addresses, loopback apart; then its IPv6 addresses that reach beyond a link.

@@ -64,7 +64,8 @@ void run_dot(const io::FileDescriptor& in, const io::FileDescriptor& out) {
         "FILE.gv, and call dot -Tsvg FILE.gv on a machine that has it");
   check(code == 0, kSite, "dot cannot be started: {}", std::strerror(code));
   int status = 0;
-  while (waitpid(child, &status, 0) < 0) check(errno == EINTR, kSite, "dot is lost: {}", std::strerror(errno));
+  while (waitpid(child, &status, 0) < 0)
+    check(errno == EINTR, kSite, "waiting for dot failed: {}", std::strerror(errno));
   check(!WIFSIGNALED(status), kSite, "dot was ended by signal {}", WTERMSIG(status));
   check(WEXITSTATUS(status) == 0, kSite, "dot ended with status {}; it says why above", WEXITSTATUS(status));
 }

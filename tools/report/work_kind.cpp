@@ -12,6 +12,7 @@ constexpr std::array kParts{
     std::pair{std::string_view("cross_entropy"), WorkKind::Losses},
     std::pair{std::string_view("count"), WorkKind::Losses},
     std::pair{std::string_view("normal_noise"), WorkKind::Pointwise},
+    std::pair{std::string_view("of_norm"), WorkKind::Products},
     std::pair{std::string_view("normalise"), WorkKind::Norms},
     std::pair{std::string_view("norm"), WorkKind::Norms},
     std::pair{std::string_view("conv"), WorkKind::Products},

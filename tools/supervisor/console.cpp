@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 constexpr auto kUnread = 10s;  // after which a stream counts as not read at all
 // For what is still to be read when the supervisor ends: as long as the reader goes on, and altogether.
 constexpr auto kFarewell = 3s, kLongestFarewell = 30s;
-// The writers' own: nobody here waits for a single line.
+// The supervisor waits for no single line.
 constexpr StreamWriterOptions kNoWait{.patience = 0ms, .room = 1 << 18};
 
 const char* name_of(Console::Stream stream) { return stream == Console::Stream::Output ? "stdout" : "stderr"; }

@@ -26,7 +26,7 @@ constexpr auto kListensAfter = 10s;     // a job that has printed for so long co
 constexpr auto kLastText = 30s;         // for a slow reader of what the job leaves in its pipes
 constexpr std::int64_t kPollFor = 200;  // ms
 
-// A terminal stays the job's own, so that it can draw on it.
+// A terminal stays the job's own, so that the job can draw on the terminal.
 ProcessOptions::Output output_of_job() {
   return isatty(STDOUT_FILENO) != 0 ? ProcessOptions::Output::Ours : ProcessOptions::Output::Apart;
 }

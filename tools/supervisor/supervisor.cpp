@@ -165,7 +165,7 @@ bool Supervisor::is_estranged() {
   return !why.empty();
 }
 
-// Whether nobody wanted the end meanwhile.
+// Returns whether no stop was requested meanwhile.
 bool Supervisor::pause(std::chrono::milliseconds time) {
   const auto until = Clock::now() + time;
   do {

@@ -20,7 +20,7 @@ constexpr const char* kWatchHelp = R"(Examples:
   lockstep watch runs/a runs/b          two runs in one page
   ssh -L 8000:127.0.0.1:8000 node1 lockstep watch --port 8000 /shared/runs/a
                                         a run on another machine, in the browser of this one
-The address has a secret: who knows it, and is on this machine, sees the page. It goes on until it is ended (Ctrl-C).)";
+The address has a secret: a user on this machine who knows it sees the page. The command runs until Ctrl-C ends it.)";
 
 struct WatchOptions {
   std::vector<std::string> runs;

@@ -39,7 +39,7 @@ std::optional<HttpRequest> parse_request(std::string_view head) {
     if (colon == std::string_view::npos) return std::nullopt;
     const std::string name = lower_case(header.substr(0, colon));
     const std::string_view value = without_blanks(header.substr(colon + 1));
-    if (name == "host" && !request.host.empty()) return std::nullopt;  // two are an attack on somebody
+    if (name == "host" && !request.host.empty()) return std::nullopt;  // two Host fields are a known attack
     if (name == "host") request.host = std::string(value);
     if (name == "if-none-match") request.etag = std::string(value);
   }

@@ -25,8 +25,8 @@ class PeerError : public Error {
   using Error::Error;
 };
 
-// A row of a batch is wrong. row() counts from 0 in the computed batch; a caller that knows the sample makes an Error
-// with its name by of().
+// A row of a batch is wrong. row() counts from 0 in the computed batch; a caller that knows the sample calls
+// of() for an Error that names the sample.
 class SampleError : public Error {
  public:
   // The message is `before`, the row's name, `after`: "[cross_entropy] fc: 'label' of ", 2, " is 10, expected 0 to 9".

@@ -17,7 +17,7 @@ inline constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and the w
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 struct FreeDeleter {
-  bool borrowed = false;  // the memory belongs to somebody else, see Tensor::over()
+  bool borrowed = false;  // the caller owns the memory, see Tensor::over()
   void operator()(void* p) const {
     if (!borrowed) std::free(p);
   }

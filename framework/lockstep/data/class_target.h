@@ -28,7 +28,7 @@ class ClassTarget : public Transform {
   ClassTarget(ClassTargetOptions options, int spatial_axes);
 
   std::vector<Field> fields(const std::vector<Field>& in) const override;
-  // Throws Error, with its place, for an element that is neither a class nor the ignored index.
+  // Throws Error, with sample and element, for an element that is neither a class nor the ignored index.
   void apply(const SampleKey& key, const std::vector<Field>& shape, std::span<const std::byte* const> in,
              std::span<std::byte* const> out) const override;
 

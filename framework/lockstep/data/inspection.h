@@ -1,5 +1,5 @@
-// The ranges of the values of a data set, and its numbers that are not finite, with their place. For checks of files
-// before training.
+// The ranges of the values of a data set, and its numbers that are not finite, with sample and element. For checks of
+// files before training.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Samples that cannot be read: without this class, the run stops with the error of the data set, which
-// names the place. ReplaceUnreadable logs it, counts it, and gives the next sample that can be read instead, so all
-// samples after it are what they would be without the damage, at any number of ranks.
+// names file and sample. ReplaceUnreadable logs it, counts it, and gives the next sample that can be read instead, so
+// all samples after it are what they would be without the damage, at any number of ranks.
 #pragma once
 
 #include <cstdint>

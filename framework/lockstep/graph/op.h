@@ -31,6 +31,8 @@ class Op {
   virtual std::vector<Value> gradient(const Request& request) const;
   // Floating-point operations of one run; unless overridden, the number of elements of output 0.
   virtual double flops(std::span<const Type> inputs, std::span<const Type> outputs) const;
+  // Bytes that a fused op neither reads nor writes, which passes of their own over memory would; 0 for other ops.
+  virtual double saved_bytes(std::span<const Type> /*inputs*/) const { return 0; }
   // The attributes as text for printed plans and keys of autotuning: "3x3 stride 2".
   virtual std::string attributes() const { return ""; }
   // Whether the only output is the memory of the first input under another shape; such a node costs nothing.

@@ -44,7 +44,7 @@ ProcessSettings process_settings(const ProcessFacts& facts);
 // fewer cores than the rank would have threads if it were not bound. `threads` of the facts is the requested number; 0:
 // none was requested.
 bool is_bound_by_default(const ProcessFacts& facts);
-// Tells of a binding that apply_process_settings() has undone: "Open MPI's default binding to 1 core was undone";
+// Describes the binding that apply_process_settings() has undone: "Open MPI's default binding to 1 core was undone";
 // empty: it has undone none.
 std::string undone_binding();
 

@@ -48,6 +48,7 @@ bool from_this_host(std::string_view name) {
 
 AtomicFile::AtomicFile(const Folder& folder, std::string name, const AtomicFileOptions& options)
     : folder_(folder), name_(std::move(name)), options_(options) {
+  refuse_other_than_file();
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   // Tries another name if a dead process with the same id left a file, or remove_abandoned() ran between open and lock.
   for (int tries = 0; tries < 100; ++tries) {
@@ -62,6 +63,18 @@ AtomicFile::AtomicFile(const Folder& folder, std::string name, const AtomicFileO
     if (::fstat(file_.get(), &status) == 0 && status.st_nlink > 0) return;
   }
   fail_system(EEXIST, "create temporary file");
+}
+
+// The rename of commit() would put a file in the place of a device, a pipe or a link.
+void AtomicFile::refuse_other_than_file() const {
+  struct stat status {};
+  if (::fstatat(folder_.descriptor(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (S_ISREG(status.st_mode)) return;
+  fail(options_.site, "{} is {}, expected a regular file to replace, or a name that is free",
+       (folder_.path() / name_).string(),
+       S_ISLNK(status.st_mode)   ? "a symbolic link"
+       : S_ISDIR(status.st_mode) ? "a folder"
+                                 : "a device, pipe or socket");
 }
 
 AtomicFile::~AtomicFile() {

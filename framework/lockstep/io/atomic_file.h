@@ -26,7 +26,7 @@ struct AtomicFileOptions {
 class AtomicFile {
  public:
   // Creates the temporary file in `folder`, which must outlive this object. The file stays in that folder also if the
-  // folder is moved.
+  // folder is moved. Throws if `name` is there and is no regular file: a link, a folder, a device, a pipe.
   AtomicFile(const Folder& folder, std::string name, const AtomicFileOptions& options = {});
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -40,6 +40,7 @@ class AtomicFile {
   void commit();
 
  private:
+  void refuse_other_than_file() const;
   [[noreturn]] void fail_system(int code, std::string_view operation) const;
   void append(std::span<const std::byte> bytes);
 

@@ -90,6 +90,10 @@ struct KernelOffer {
   // shapes alone; multiply-adds are fused at every level or at none; functions are those of core/math.h. Whether the
   // kernel is offered, and in which layouts, must follow from the request alone, too.
   bool portable = false;
+  // There is a kernel as fast as this one that normalises an input where it reads the input: for input 0 of a
+  // convolution or its gradient by the weight (ops/convolution_of_norm.h), for the residual of a batch norm
+  // (ops/batch_norm2d_sum.h).
+  bool normalises = false;
   std::function<std::unique_ptr<Kernel>()> build;
 };
 

@@ -24,10 +24,11 @@ struct ClassOptions {
 // Jaccard; 2 TP / (P + T), the coefficient of Dice and the same as F1; TP / P; TP / T.
 enum class ClassScore : std::uint8_t { Iou, Dice, Precision, Recall, F1 };
 
-// The score of each class: "iou_by_class", "dice_by_class", ... Not a number for a class that neither is there nor
-// predicted, and 0 where only the denominator is 0, as in scikit-learn.
+// The score of each class: "iou_by_class", "dice_by_class", ... Not a number for a class that is absent from targets
+// and predictions, and 0 where only the denominator is 0, as in scikit-learn.
 Metric score_by_class(ClassScore score, Value logits, Value target, ClassOptions options = {});
-// Its mean over the classes that are there or predicted: "mean_iou", "mean_dice", ... (scikit-learn's average "macro").
+// Its mean over the classes that targets or predictions contain: "mean_iou", "mean_dice", ... (scikit-learn's average
+// "macro").
 Metric mean_score(ClassScore score, Value logits, Value target, const ClassOptions& options = {});
 // The score of class 1 of two classes: "iou", "dice", "precision", "recall", "f1". Throws Error for other numbers.
 Metric positive_score(ClassScore score, Value logits, Value target, const ClassOptions& options = {});

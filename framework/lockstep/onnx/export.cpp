@@ -76,7 +76,7 @@ class Exporter {
   void write(std::size_t i) {
     const Node& node = graph_.nodes()[i];
     if (node.kind == Node::Kind::Input) {
-      check(!node.path.starts_with('@'), kSite, "the model reads {}, which is there in training alone", node.path);
+      check(!node.path.starts_with('@'), kSite, "the model reads {}, which exists only in training", node.path);
       names_[i] = {node.path};
       document_.input(node.path, node.outputs[0]);
     } else if (node.kind == Node::Kind::Parameter) {

@@ -45,7 +45,7 @@ struct AttentionOptions {
 // plan runs.
 Value attention(Value q, Value k, Value v, const AttentionOptions& options = {});
 // The same for queries, keys and values in one value (N, T, H + 2 G, D): `heads` heads of queries, then G of keys, then
-// G of values, as one linear layer gives them. It copies nothing, and its gradient is one value too.
+// G of values, as one linear layer gives them. The call copies nothing, and its gradient is one value too.
 Value self_attention(Value qkv, std::int64_t heads, const AttentionOptions& options = {});
 
 // The slopes of ALiBi by head.

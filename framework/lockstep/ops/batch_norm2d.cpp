@@ -9,6 +9,10 @@ double flops_per_element(std::span<const Type> inputs, double flops) {
   return flops * static_cast<double>(inputs[0].shape.elements());
 }
 
+double bytes_of_pass(const Type& x) {
+  return 2 * static_cast<double>(x.shape.elements()) * static_cast<double>(size_of(x.dtype));
+}
+
 void require_batch_norm_inputs(std::string_view op, std::string_view path, std::span<const Type> inputs,
                                bool residual) {
   const Shape& x = inputs[0].shape;
@@ -49,6 +53,16 @@ std::vector<Value> BatchNorm2dOp::gradient(const Request& r) const {
 
 double BatchNorm2dOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
   return flops_per_element(inputs, 5);
+}
+
+std::vector<Type> BatchNorm2dStatisticsOp::infer(std::string_view, std::span<const Type> inputs) const {
+  const std::int64_t channels = inputs[0].shape[1];
+  const Type per_channel{Shape{channels}, sum_type(inputs[0].dtype)};
+  return {per_channel, per_channel, {Shape{2 * channels}, DType::F64}};
+}
+
+double BatchNorm2dStatisticsOp::flops(std::span<const Type> inputs, std::span<const Type>) const {
+  return flops_per_element(inputs, 3);
 }
 
 double BatchNorm2dNormaliseOp::flops(std::span<const Type> inputs, std::span<const Type>) const {

@@ -27,6 +27,20 @@ class BatchNorm2dOp : public Op {
   Epilogue epilogue_;
 };
 
+// The statistics of BatchNorm2dOp alone, where the readers of y normalise for themselves: x -> (mean, inverse
+// deviation, sums), as outputs 1 to 3 there and with the same bits.
+class BatchNorm2dStatisticsOp : public Op {
+ public:
+  explicit BatchNorm2dStatisticsOp(double epsilon) : epsilon_(epsilon) {}
+  double epsilon() const { return epsilon_; }
+  std::string_view name() const override { return "batch_norm2d_statistics"; }
+  std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
+  double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+
+ private:
+  double epsilon_;
+};
+
 // Computes the y of BatchNorm2dOp again from the statistics that it returned: (x, gamma, beta, mean, inverse deviation,
 // [residual]) -> y.
 class BatchNorm2dNormaliseOp : public Op {
@@ -109,6 +123,9 @@ void require_batch_norm_inputs(std::string_view op, std::string_view path, std::
 void require_no_epilogue(std::string_view op, const Epilogue& epilogue);
 // `flops` for each element of inputs[0].
 double flops_per_element(std::span<const Type> inputs, double flops);
+// What an op saves that normalises x where it reads x: a pass of its own would read x and write the normalised image,
+// which would then be read in place of x.
+double bytes_of_pass(const Type& x);
 
 struct BatchNormInputs {
   Value x, gamma, beta;

@@ -42,7 +42,7 @@ struct UpsampleOptions {
 };
 
 // Returns x enlarged, or shrunk, as PyTorch's interpolate does: a size that follows from a factor is rounded down, but
-// places are computed with the factor as given. Throws Error where the options do not fit x.
+// positions are computed with the factor as given. Throws Error where the options do not fit x.
 Value upsample(Value x, UpsampleOptions options);
 
 // Returns means over `size` windows per axis (one number per spatial axis, or one for all) that cover the axis evenly,

@@ -7,9 +7,9 @@
 
 namespace lockstep::optim {
 
-// What holds for parameters whose full names match; `*` stands for any characters. Each setting of a parameter is that
+// Settings of parameters whose full names match; `*` stands for any characters. Each setting of a parameter is that
 // of the first group which matches its name and has the setting, so one group may scale a rate and another one set the
-// decay. What no group sets is the optimizer's.
+// decay. Settings that no group has come from the optimizer.
 struct ParameterGroup {
   std::string pattern;                    // "fc.*", "*.bias"
   std::optional<double> rate_scale = {};  // factor on the scheduled learning rate

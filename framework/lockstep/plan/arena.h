@@ -49,9 +49,9 @@ struct Lifetime {
   std::size_t offset = 0;
 };
 
-// Sets offsets such that no two values that live at the same step overlap, greedily by size (Pisarchyk and Lee,
-// "Efficient memory management for deep neural net inference" (2020)). Returns the number of bytes that the values
-// need.
+// Sets offsets such that no two values that live at the same step overlap, greedily (Pisarchyk and Lee, "Efficient
+// memory management for deep neural net inference" (2020)) in the one of several orders that needs the fewest bytes,
+// and returns these.
 std::size_t assign_offsets(std::vector<Lifetime*> lifetimes);
 
 }  // namespace lockstep::plan

@@ -6,6 +6,7 @@
 #include "lockstep/ops/cast.h"
 #include "lockstep/plan/fusion.h"
 #include "lockstep/plan/gradient.h"
+#include "lockstep/plan/norm_fusion.h"
 
 namespace lockstep::plan {
 namespace {
@@ -62,6 +63,7 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
     const GraphRoots roots{source.traced, source.gradients, forward_nodes};
     source.graph = fuse_patterns(*source.graph, roots, options_.fold);
     source.graph = fuse_pointwise(*source.graph, roots);
+    if (mode == Mode::Train) source.graph = fuse_norms(*source.graph, roots, options_.kernels);
   }
   if (mode == Mode::Train && options_.recompute != Recompute::None)
     source.graph = recompute(*source.graph, forward_nodes, options_.recompute, source.traced, source.gradients);

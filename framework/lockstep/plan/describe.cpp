@@ -38,15 +38,21 @@ double flops_of(const Assembly& assembly) {
 std::string describe(const Assembly& assembly, std::size_t arena_bytes, std::size_t constant_bytes) {
   std::string text;
   std::int64_t reorders = 0;
+  double saved = 0;
   for (const PlanStep& step : assembly.steps) {
     std::string remark = step.op->attributes();
     if (!step.reason.empty()) remark = "because " + step.reason;
+    if (const double bytes = step.op->saved_bytes(step.input_types); bytes > 0) {
+      remark += fmt::format(", {:.1f} KiB less than in two passes", bytes / 1024);
+      saved += bytes;
+    }
     reorders += step.op->name() == "reorder" ? 1 : 0;
     text += fmt::format("{:<32} {:<24} {:<12} {:>9.3f} MFLOP {:>9.1f} KiB  {} -> {}{}\n", step.path, step.op->name(),
                         step.offer.implementation, step.flops * 1e-6,
                         static_cast<double>(bytes_of(assembly, step)) / 1024, forms(assembly, step.inputs),
                         forms(assembly, step.outputs), remark.empty() ? "" : "  (" + remark + ")");
   }
+  if (saved > 0) text += fmt::format("fusion with norms saves {:.1f} MiB of reads and writes\n", saved / 1048576);
   return text + fmt::format("{} steps, {} of them reorders, {:.3f} GFLOP, arena {:.1f} MiB, constants {:.1f} MiB\n",
                             assembly.steps.size(), reorders, flops_of(assembly) * 1e-9, mebibytes(arena_bytes),
                             mebibytes(constant_bytes));

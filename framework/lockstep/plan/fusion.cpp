@@ -9,15 +9,11 @@
 #include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
+#include "lockstep/plan/node_op.h"
 #include "lockstep/plan/value_uses.h"
 
 namespace lockstep::plan {
 namespace {
-
-template <class T>
-const T* as(const Node& node) {
-  return dynamic_cast<const T*>(node.op.get());
-}
 
 bool same_shapes(const Node& node) {
   return std::ranges::all_of(node.inputs, [&](Value v) { return v.type() == node.outputs[0]; });

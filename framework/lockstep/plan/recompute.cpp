@@ -1,7 +1,9 @@
 #include "lockstep/plan/recompute.h"
 
 #include "lockstep/graph/copy.h"
+#include "lockstep/ops/batch_norm2d_sum.h"
 #include "lockstep/ops/batch_norm2d_sync.h"
+#include "lockstep/plan/node_op.h"
 
 namespace lockstep::plan {
 namespace {
@@ -41,9 +43,12 @@ class Recomputation {
   }
 
   // A normalised value takes one pass over memory, given the result of the convolution and the residual. If the
-  // residual is not kept either, it takes passes too; up to kPasses are cheap. Each value is computed again once.
+  // residual is not kept either, it takes passes too; a few are cheap. Each value is computed again once. Large values
+  // may take more passes: they are of the first layers, so backward comes to them when it has freed the memory of the
+  // layers behind, and has room for a chain of values.
   void keep_all_but_norms() {
-    constexpr int kPasses = 2;
+    constexpr int kPasses = 2, kPassesOfLarge = 4;
+    constexpr double kLarge = 6 << 20;                                     // bytes
     std::vector<int> passes(static_cast<std::size_t>(forward_nodes_), 0);  // by node: from kept values to output 0
     for (int i = 0; i < forward_nodes_; ++i) {
       const Node& node = graph_.nodes()[static_cast<std::size_t>(i)];
@@ -52,11 +57,16 @@ class Recomputation {
       if (norm != nullptr) {
         const bool residual = norm->residual;
         needed = 1 + (residual ? passes[static_cast<std::size_t>(node.inputs.back().node())] : 0);
-        if (!kept(graph_.value(i, 0)) && needed <= kPasses) continue;
+        const bool is_large = bytes_of(node.outputs[0]) >= kLarge;
+        if (!kept(graph_.value(i, 0)) && needed <= (is_large ? kPassesOfLarge : kPasses)) continue;
       }
       needed = 0;
       for (std::size_t k = 0; k < node.outputs.size(); ++k) kept(graph_.value(i, static_cast<int>(k))) = true;
     }
+  }
+
+  static double bytes_of(const Type& t) {
+    return static_cast<double>(t.shape.elements()) * static_cast<double>(size_of(t.dtype));
   }
 
   // Keeps the values that another block reads, or a node outside of all blocks.
@@ -71,16 +81,18 @@ class Recomputation {
 
   // The epilogue of a node that normalises by statistics which it leaves as outputs 1 and 2; null for others.
   static const Epilogue* as_norm(const Node& node) {
-    if (const auto* op = dynamic_cast<const BatchNorm2dOp*>(node.op.get())) return &op->epilogue();
-    if (const auto* op = dynamic_cast<const BatchNorm2dSyncOp*>(node.op.get())) return &op->epilogue();
-    return nullptr;
+    if (const auto* op = as<BatchNorm2dOp>(node)) return &op->epilogue();
+    if (const auto* op = as<BatchNorm2dSyncOp>(node)) return &op->epilogue();
+    static constexpr Epilogue kSum{.residual = true, .relu = true};
+    return as<BatchNorm2dSumOp>(node) != nullptr ? &kSum : nullptr;
   }
 
   // Whether the value is not kept, and not yet computed again.
   bool is_dropped(Value v) {
     const Node& node = graph_.node(v);
     if (v.node() >= forward_nodes_ || node.kind != Node::Kind::Op || kept(v)) return false;
-    const bool statistic = as_norm(node) != nullptr && v.index() > 0;  // a few numbers per channel
+    const bool statistic = (as_norm(node) != nullptr && v.index() > 0) ||  // a few numbers per channel
+                           as<BatchNorm2dStatisticsOp>(node) != nullptr;
     return !statistic && !node.op->is_collective() && (what_ == Recompute::Norms || node.block != 0);
   }
 
@@ -93,11 +105,13 @@ class Recomputation {
     const Graph::Scope scope(to, "again " + node.path);
     std::vector<Value> inputs = copy.inputs(node);
     if (const Epilogue* norm = as_norm(node)) {
-      const Value residual = norm->residual ? inputs.back() : Value();
-      inputs.resize(3);  // x, gamma, beta
-      for (const int k : {1, 2}) inputs.push_back(copy(graph_.value(v.node(), k)));
-      if (residual) inputs.push_back(residual);
-      copy.map(v, to.apply(std::make_shared<BatchNorm2dNormaliseOp>(*norm), std::move(inputs))[0]);
+      std::vector<Value> from(inputs.begin(), inputs.begin() + 3);  // x, gamma, beta
+      for (const int k : {1, 2}) from.push_back(copy(graph_.value(v.node(), k)));
+      const std::ptrdiff_t residual = as<BatchNorm2dSyncOp>(node) != nullptr ? 4 : 3;  // behind the moments
+      from.insert(from.end(), inputs.begin() + residual, inputs.end());
+      std::shared_ptr<const Op> op = std::make_shared<BatchNorm2dNormaliseOp>(*norm);
+      if (as<BatchNorm2dSumOp>(node) != nullptr) op = std::make_shared<BatchNorm2dSumNormaliseOp>();
+      copy.map(v, to.apply(std::move(op), std::move(from))[0]);
       return;
     }
     const std::vector<Value> outputs = to.apply(node.op, std::move(inputs));

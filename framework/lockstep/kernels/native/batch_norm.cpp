@@ -73,6 +73,24 @@ auto moments_pass(const Cuts& cuts, const BatchNormForward<T>& o, const BatchNor
   };
 }
 
+// Computes mean and inv_std of the channels of block b, and writes them and the sums if `publish`.
+template <class T>
+std::array<Statistics, kLanes> block_statistics(const Cuts& cuts, const BatchNormForward<T>& o, std::int64_t b,
+                                                bool publish) {
+  const BlockMoments m(cuts, reinterpret_cast<const Partial*>(o.workspace) + b * cuts.chunks);
+  std::array<Statistics, kLanes> statistics = {};
+  const std::int64_t first = b * o.view.block;
+  for (std::int64_t l = 0; l < cuts.lanes(b); ++l) {
+    Statistics& s = statistics[static_cast<std::size_t>(l)];
+    s = {static_cast<float>(m.mean[l]), static_cast<float>(1 / std::sqrt(m.m2[l] / m.count() + o.eps))};
+    if (!publish) continue;
+    o.mean[first + l] = s.mean;
+    o.inv_std[first + l] = s.inv_std;
+  }
+  if (publish) m.store(b, o.sums);
+  return statistics;
+}
+
 }  // namespace
 
 std::int64_t batch_norm_workspace(const BatchNormView& view) {
@@ -84,27 +102,24 @@ template <class T>
 void batch_norm_forward(const BatchNormForward<T>& o, const NativeKernels& kernels) {
   const Cuts cuts(o.view);
   const auto& level = table<T>(kernels);
-  const auto* partials = reinterpret_cast<const Partial*>(o.workspace);
-  const double count = static_cast<double>(std::max<std::int64_t>(o.view.batch * o.view.spatial, 1));
   const auto finish = [&](std::int64_t b, bool publish) {
-    const BlockMoments m(cuts, partials + b * cuts.chunks);
-    Statistics statistics[kLanes];
-    const std::int64_t first = b * o.view.block;
-    for (std::int64_t l = 0; l < cuts.lanes(b); ++l) {
-      statistics[l] = {static_cast<float>(m.mean[l]), static_cast<float>(1 / std::sqrt(m.m2[l] / count + o.eps))};
-      if (!publish) continue;
-      o.mean[first + l] = statistics[l].mean;
-      o.inv_std[first + l] = statistics[l].inv_std;
-    }
-    if (publish) m.store(b, o.sums);
-    const NormaliseLanes lanes =
-        normalise_lanes(cuts, b, {o.gamma, o.beta}, [&](std::int64_t channel) { return statistics[channel - first]; });
+    const auto statistics = block_statistics(cuts, o, b, publish);
+    const NormaliseLanes lanes = normalise_lanes(cuts, b, {o.gamma, o.beta}, [&](std::int64_t channel) {
+      return statistics[static_cast<std::size_t>(channel - b * o.view.block)];
+    });
     const T* residual = o.residual ? o.residual + cuts.offset(b) : nullptr;
-    return [&cuts, &level, lanes,
+    return [&cuts, &level, lanes, other = given_lanes(cuts, b, o.of_residual), normed = o.of_residual.mean != nullptr,
             args = typename BatchNormTable<T>::Normalise{o.x + cuts.offset(b), residual, o.y + cuts.offset(b), o.relu}](
-               std::int64_t chunk) { level.normalise(cuts.strip(chunk), args, lanes); };
+               std::int64_t chunk) { level.normalise(cuts.strip(chunk), args, lanes, normed ? &other : nullptr); };
   };
   two_passes(cuts, moments_pass(cuts, o, level), finish);
+}
+
+template <class T>
+void batch_norm_forward_statistics(const BatchNormForward<T>& o, const NativeKernels& kernels) {
+  const Cuts cuts(o.view);
+  first_pass(cuts, moments_pass(cuts, o, table<T>(kernels)));
+  for (std::int64_t b = 0; b < cuts.blocks; ++b) block_statistics(cuts, o, b, true);
 }
 
 template <class T>
@@ -126,16 +141,18 @@ void batch_norm_apply(const BatchNormApply<T>& o, const NativeKernels& kernels) 
   parallel_for(cuts.blocks * cuts.chunks, cuts.per_block / cuts.chunks, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t b = i / cuts.chunks, at = cuts.offset(b);
-      table<T>(kernels).normalise(cuts.strip(i % cuts.chunks),
-                                  {o.x + at, o.residual ? o.residual + at : nullptr, o.y + at, o.relu},
-                                  normalise_lanes(cuts, b, {o.gamma, o.beta}, statistics));
+      const NormaliseLanes other = given_lanes(cuts, b, o.of_residual);
+      table<T>(kernels).normalise(
+          cuts.strip(i % cuts.chunks), {o.x + at, o.residual ? o.residual + at : nullptr, o.y + at, o.relu},
+          normalise_lanes(cuts, b, {o.gamma, o.beta}, statistics), o.of_residual.mean != nullptr ? &other : nullptr);
     }
   });
 }
 
-#define LOCKSTEP_INSTANTIATE(T)                                                          \
-  template void batch_norm_forward<T>(const BatchNormForward<T>&, const NativeKernels&); \
-  template void batch_norm_moments<T>(const BatchNormForward<T>&, const NativeKernels&); \
+#define LOCKSTEP_INSTANTIATE(T)                                                                     \
+  template void batch_norm_forward<T>(const BatchNormForward<T>&, const NativeKernels&);            \
+  template void batch_norm_forward_statistics<T>(const BatchNormForward<T>&, const NativeKernels&); \
+  template void batch_norm_moments<T>(const BatchNormForward<T>&, const NativeKernels&);            \
   template void batch_norm_apply<T>(const BatchNormApply<T>&, const NativeKernels&);
 LOCKSTEP_INSTANTIATE(float)
 LOCKSTEP_INSTANTIATE(Bf16)

@@ -17,6 +17,11 @@ namespace lockstep::kernels::native {
 // Bytes of scratch space, aligned to 64, that batch_norm_forward and batch_norm_backward need.
 std::int64_t batch_norm_workspace(const BatchNormView& view);
 
+// A norm whose statistics are known; all are [channels], and there is none if `mean` is null.
+struct GivenNorm {
+  const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *inv_std = nullptr;
+};
+
 // y = [relu](gamma * (x - mean) * inv_std + beta [+ residual]) with inv_std = 1 / sqrt(biased variance + eps) of this
 // batch. y may be x or residual.
 template <class T>
@@ -24,6 +29,7 @@ struct BatchNormForward {
   BatchNormView view;
   const T* x = nullptr;
   const T* residual = nullptr;  // null: none
+  GivenNorm of_residual = {};   // is applied to the residual
   const float *gamma = nullptr, *beta = nullptr;
   double eps = 0;
   bool relu = false;
@@ -34,6 +40,10 @@ struct BatchNormForward {
 };
 template <class T>
 void batch_norm_forward(const BatchNormForward<T>& options, const NativeKernels& kernels = native_kernels());
+
+// Its statistics without y: mean, inv_std and sums, with the same bits; of x, the view, eps and the workspace.
+template <class T>
+void batch_norm_forward_statistics(const BatchNormForward<T>& options, const NativeKernels& kernels = native_kernels());
 
 // Its sums alone, of x and the view.
 template <class T>
@@ -46,6 +56,7 @@ struct BatchNormApply {
   BatchNormView view;
   const T* x = nullptr;
   const T* residual = nullptr;
+  GivenNorm of_residual = {};
   const float *gamma = nullptr, *beta = nullptr, *mean = nullptr;
   const float* inv_std = nullptr;   // either inv_std
   const float* variance = nullptr;  // or variance, with eps

@@ -148,4 +148,12 @@ NormaliseLanes normalise_lanes(const Cuts& cuts, std::int64_t block, Affine affi
   return out;
 }
 
+// Lanes of a norm that is applied to the residual.
+inline NormaliseLanes given_lanes(const Cuts& cuts, std::int64_t block, const GivenNorm& norm) {
+  if (norm.mean == nullptr) return {};
+  return normalise_lanes(cuts, block, {norm.gamma, norm.beta}, [&](std::int64_t channel) {
+    return Statistics{norm.mean[channel], norm.inv_std[channel]};
+  });
+}
+
 }  // namespace lockstep::kernels::native

@@ -93,7 +93,7 @@ void group_norm_forward(const GroupNormForward<T>& o, const NativeKernels& kerne
         std::fill_n(lanes.scale, kLanes, s.inverse * o.weight[channel]);
         std::fill_n(lanes.shift, kLanes, o.bias ? o.bias[channel] : 0.0F);
         strips.normalise(channel_strip(v),
-                         {.x = x + at, .residual = nullptr, .y = o.y + r * v.size + at, .relu = false}, lanes);
+                         {.x = x + at, .residual = nullptr, .y = o.y + r * v.size + at, .relu = false}, lanes, nullptr);
       }
     }
   });

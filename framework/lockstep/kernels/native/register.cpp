@@ -8,7 +8,7 @@
 #include "lockstep/kernels/native/register_winograd.h"
 #include "lockstep/kernels/native/rows.h"
 #include "lockstep/ops/cast.h"
-#include "lockstep/ops/convolution.h"
+#include "lockstep/ops/convolution_of_norm.h"
 #include "lockstep/ops/pool.h"
 
 namespace lockstep::kernels::native {
@@ -103,6 +103,14 @@ std::optional<KernelOffer> convolution_weights(const KernelRequest& r, std::span
   return offer;
 }
 
+std::optional<KernelOffer> convolution_of_norm(const KernelRequest& r, std::span<const Layout>) {
+  return winograd_forward_of_norm(r);
+}
+
+std::optional<KernelOffer> convolution_of_norm_weights(const KernelRequest& r, std::span<const Layout>) {
+  return winograd_backward_weights_of_norm(r);
+}
+
 std::optional<KernelOffer> cast_kernel(const KernelRequest& r, std::span<const Layout> offered) {
   if (r.inputs[0].dtype == DType::F64 || r.outputs[0].dtype == DType::F64) return std::nullopt;
   KernelOffer offer = plain_offer(r);
@@ -155,6 +163,9 @@ void register_native_kernels(KernelRegistry& registry) {
                    kernel_row<ConvolutionOp>("conv2d", convolution),
                    kernel_row<ConvolutionBackwardDataOp>("conv2d_backward_data", convolution_data),
                    kernel_row<ConvolutionBackwardWeightsOp>("conv2d_backward_weights", convolution_weights),
+                   kernel_row<ConvolutionOfNormOp>("conv2d_of_norm", convolution_of_norm),
+                   kernel_row<ConvolutionOfNormBackwardWeightsOp>("conv2d_of_norm_backward_weights",
+                                                                  convolution_of_norm_weights),
                    kernel_row<PoolOp>("max_pool2d", max_pool),
                    kernel_row<PoolGradientOp>("max_pool2d_gradient", max_pool_gradient),
                    kernel_row<CastOp>("cast", cast_kernel),

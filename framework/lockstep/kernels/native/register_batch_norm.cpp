@@ -2,6 +2,7 @@
 #include "lockstep/kernels/common/batch_norm_statistics.h"
 #include "lockstep/kernels/native/batch_norm.h"
 #include "lockstep/kernels/native/rows.h"
+#include "lockstep/ops/batch_norm2d_sum.h"
 #include "lockstep/ops/batch_norm2d_sync.h"
 
 namespace lockstep::kernels::native {
@@ -36,19 +37,29 @@ BatchNormBackward<T> backward_of(const Arguments& a, const BatchNormView& view, 
           .workspace = a.scratch<std::byte>()};
 }
 
-std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
-  if (!supported(r)) return std::nullopt;
-  auto [offer, view] = norm_offer(r, offered);
-  const auto& op = r.as<BatchNorm2dOp>();
-  offer.build = build_for(r.dtype(), [view = view, eps = op.epsilon(), epilogue = op.epilogue()]<class T>(T) {
+// Whether and how the residual, an input, is normalised by the inputs behind it.
+struct ResidualRole {
+  bool there = false, normalised = false;
+  GivenNorm norm(const Arguments& a, std::size_t residual) const {
+    if (!normalised) return {};
+    return {.gamma = a.in<float>(residual + 1),
+            .beta = a.in<float>(residual + 2),
+            .mean = a.in<float>(residual + 3),
+            .inv_std = a.in<float>(residual + 4)};
+  }
+};
+
+KernelOffer forward_offer(const KernelRequest& r, ChannelOffer c, double eps, bool relu, ResidualRole residual) {
+  c.offer.build = build_for(r.dtype(), [view = c.view, eps, relu, residual]<class T>(T) {
     const auto run = [=](const Arguments& a) {
       batch_norm_forward<T>({.view = view,
                              .x = a.in<T>(0),
-                             .residual = input_if<T>(epilogue.residual, a, 3),
+                             .residual = input_if<T>(residual.there, a, 3),
+                             .of_residual = residual.norm(a, 3),
                              .gamma = a.in<float>(1),
                              .beta = a.in<float>(2),
                              .eps = eps,
-                             .relu = epilogue.relu,
+                             .relu = relu,
                              .y = a.out<T>(0),
                              .mean = a.out<float>(1),
                              .inv_std = a.out<float>(2),
@@ -57,27 +68,71 @@ std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const La
     };
     return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
   });
+  return std::move(c.offer);
+}
+
+std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  const auto& op = r.as<BatchNorm2dOp>();
+  const Epilogue epilogue = op.epilogue();
+  KernelOffer offer =
+      forward_offer(r, norm_offer(r, offered), op.epsilon(), epilogue.relu, {.there = epilogue.residual});
+  offer.normalises = epilogue.residual && epilogue.relu && r.dtype() == DType::F32;
   return offer;
 }
 
-std::optional<KernelOffer> batch_norm_normalise(const KernelRequest& r, std::span<const Layout> offered) {
-  if (!supported(r)) return std::nullopt;
+std::optional<KernelOffer> batch_norm_sum(const KernelRequest& r, std::span<const Layout> offered) {
+  if (r.dtype() != DType::F32) return std::nullopt;
+  return forward_offer(r, norm_offer(r, offered), r.as<BatchNorm2dSumOp>().epsilon(), true,
+                       {.there = true, .normalised = true});
+}
+
+std::optional<KernelOffer> batch_norm_statistics_kernel(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r.inputs[0].dtype)) return std::nullopt;
   auto [offer, view] = norm_offer(r, offered);
-  const Epilogue epilogue = r.as<BatchNorm2dNormaliseOp>().epilogue();
-  offer.build = build_for(r.dtype(), [view = view, epilogue]<class T>(T) {
+  offer.build =
+      build_for(r.inputs[0].dtype, [view = view, eps = r.as<BatchNorm2dStatisticsOp>().epsilon()]<class T>(T) {
+        const auto run = [=](const Arguments& a) {
+          batch_norm_forward_statistics<T>({.view = view,
+                                            .x = a.in<T>(0),
+                                            .eps = eps,
+                                            .mean = a.out<float>(0),
+                                            .inv_std = a.out<float>(1),
+                                            .sums = a.out<double>(2),
+                                            .workspace = a.scratch<std::byte>()});
+        };
+        return make_kernel(run, static_cast<std::size_t>(batch_norm_workspace(view)));
+      });
+  return offer;
+}
+
+KernelOffer apply_offer(const KernelRequest& r, ChannelOffer c, bool relu, ResidualRole residual) {
+  c.offer.build = build_for(r.dtype(), [view = c.view, relu, residual]<class T>(T) {
     return make_kernel([=](const Arguments& a) {
       batch_norm_apply<T>({.view = view,
                            .x = a.in<T>(0),
-                           .residual = input_if<T>(epilogue.residual, a, 5),
+                           .residual = input_if<T>(residual.there, a, 5),
+                           .of_residual = residual.norm(a, 5),
                            .gamma = a.in<float>(1),
                            .beta = a.in<float>(2),
                            .mean = a.in<float>(3),
                            .inv_std = a.in<float>(4),
-                           .relu = epilogue.relu,
+                           .relu = relu,
                            .y = a.out<T>(0)});
     });
   });
-  return offer;
+  return std::move(c.offer);
+}
+
+std::optional<KernelOffer> batch_norm_normalise(const KernelRequest& r, std::span<const Layout> offered) {
+  if (!supported(r)) return std::nullopt;
+  const Epilogue epilogue = r.as<BatchNorm2dNormaliseOp>().epilogue();
+  return apply_offer(r, norm_offer(r, offered), epilogue.relu, {.there = epilogue.residual});
+}
+
+std::optional<KernelOffer> batch_norm_sum_normalise(const KernelRequest& r, std::span<const Layout> offered) {
+  if (r.dtype() != DType::F32) return std::nullopt;
+  return apply_offer(r, norm_offer(r, offered), true, {.there = true, .normalised = true});
 }
 
 std::optional<KernelOffer> batch_norm_inference(const KernelRequest& r, std::span<const Layout> offered) {
@@ -204,6 +259,9 @@ std::optional<KernelOffer> batch_norm_gradient_apply_kernel(const KernelRequest&
 std::vector<KernelRow> batch_norm_rows() {
   return {
       kernel_row<BatchNorm2dOp>("batch_norm2d", batch_norm),
+      kernel_row<BatchNorm2dSumOp>("batch_norm2d_sum", batch_norm_sum),
+      kernel_row<BatchNorm2dSumNormaliseOp>("batch_norm2d_sum_normalise", batch_norm_sum_normalise),
+      kernel_row<BatchNorm2dStatisticsOp>("batch_norm2d_statistics", batch_norm_statistics_kernel),
       kernel_row<BatchNorm2dNormaliseOp>("batch_norm2d_normalise", batch_norm_normalise),
       kernel_row<BatchNorm2dInferenceOp>("batch_norm2d_inference", batch_norm_inference),
       kernel_row<BatchNorm2dGradientOp>("batch_norm2d_gradient", batch_norm_gradient),

@@ -3,7 +3,7 @@
 
 #include "lockstep/kernels/common/offers.h"
 #include "lockstep/kernels/native/winograd.h"
-#include "lockstep/ops/convolution.h"
+#include "lockstep/ops/convolution_of_norm.h"
 
 namespace lockstep::kernels::native {
 namespace {
@@ -21,30 +21,41 @@ KernelOffer named_offer(const KernelRequest& r, int tile) {
 
 Layout blocked(const Type& t) { return Layout::channels_blocked(t.shape, kLanes); }
 
-}  // namespace
+constexpr std::size_t kNormInputs = 4;
 
-std::optional<KernelOffer> winograd_forward(const KernelRequest& r) {
-  const auto& op = r.as<ConvolutionOp>();
+// The norm's inputs lie behind all others, from `first` on.
+GivenNorm norm_of(const Arguments& a, std::size_t first, bool normalises) {
+  if (!normalises) return {};
+  return {.gamma = a.in<float>(first),
+          .beta = a.in<float>(first + 1),
+          .mean = a.in<float>(first + 2),
+          .inv_std = a.in<float>(first + 3)};
+}
+
+std::optional<KernelOffer> forward(const KernelRequest& r, const ConvolutionOp& op, bool normalises) {
   const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.inputs[1].shape);
   const int tile = is_f32(r) ? winograd_tile(g, r.options) : 0;
   if (tile == 0) return std::nullopt;
+  const std::size_t inputs = r.inputs.size() - (normalises ? kNormInputs : 0), last = inputs - 1;
   KernelOffer offer = named_offer(r, tile);
+  offer.normalises = !normalises;
   offer.inputs[0] = blocked(r.inputs[0]);
   offer.inputs[1] = winograd_weight_layout(r.inputs[1].shape);
   offer.outputs[0] = blocked(r.outputs[0]);
-  const std::size_t last = r.inputs.size() - 1;
   const Epilogue epilogue = op.epilogue();
   if (epilogue.residual) {
     offer.in_place_input = static_cast<int>(last);
     offer.inputs[last] = offer.outputs[0];
   }
-  offer.build = [g, tile, last, epilogue, bias = op.has_bias(r.inputs.size())] {
-    auto kernel = std::make_shared<const WinogradConvolution>(g, WinogradConvolution::Direction::Forward, tile);
+  offer.build = [g, tile, inputs, normalises, epilogue, bias = op.has_bias(inputs)] {
+    auto kernel = std::make_shared<const WinogradConvolution>(g, WinogradConvolution::Direction::Forward, tile,
+                                                              native_kernels(), normalises);
     const auto run = [=](const Arguments& a) {
       kernel->run({.x = a.in<float>(0),
                    .w = a.in<float>(1),
+                   .norm = norm_of(a, inputs, normalises),
                    .bias = bias ? a.in<float>(2) : nullptr,
-                   .addend = epilogue.residual ? a.in<float>(last) : nullptr,
+                   .addend = epilogue.residual ? a.in<float>(inputs - 1) : nullptr,
                    .relu = epilogue.relu,
                    .y = a.out<float>(0),
                    .workspace = a.scratch<float>()});
@@ -52,6 +63,39 @@ std::optional<KernelOffer> winograd_forward(const KernelRequest& r) {
     return make_kernel(run, kernel->workspace_bytes());
   };
   return offer;
+}
+
+std::optional<KernelOffer> backward_weights(const KernelRequest& r, const ConvolutionOptions& options,
+                                            bool normalises) {
+  const auto g = convolution_geometry(options, r.inputs[0].shape, r.outputs[0].shape);
+  const int tile = is_f32(r) ? winograd_tile(g, r.options) : 0;
+  if (tile == 0) return std::nullopt;
+  KernelOffer offer = named_offer(r, tile);
+  offer.normalises = !normalises;
+  offer.inputs[0] = blocked(r.inputs[0]);
+  offer.inputs[1] = blocked(r.inputs[1]);
+  offer.outputs[0] = winograd_weight_layout(r.outputs[0].shape);
+  offer.build = [g, tile, normalises, bias = r.outputs.size() > 1] {
+    auto kernel = std::make_shared<const WinogradGradient>(g, tile, native_kernels(), normalises);
+    const auto run = [=](const Arguments& a) {
+      kernel->run({.x = a.in<float>(0),
+                   .dy = a.in<float>(1),
+                   .norm = norm_of(a, 2, normalises),
+                   .dw = a.out<float>(0),
+                   .dbias = bias ? a.out<float>(1) : nullptr,
+                   .workspace = a.scratch<float>()});
+    };
+    return make_kernel(run, kernel->workspace_bytes());
+  };
+  return offer;
+}
+
+}  // namespace
+
+std::optional<KernelOffer> winograd_forward(const KernelRequest& r) { return forward(r, r.as<ConvolutionOp>(), false); }
+
+std::optional<KernelOffer> winograd_forward_of_norm(const KernelRequest& r) {
+  return forward(r, r.as<ConvolutionOfNormOp>().convolution(), true);
 }
 
 std::optional<KernelOffer> winograd_backward_data(const KernelRequest& r) {
@@ -74,26 +118,11 @@ std::optional<KernelOffer> winograd_backward_data(const KernelRequest& r) {
 }
 
 std::optional<KernelOffer> winograd_backward_weights(const KernelRequest& r) {
-  const auto& op = r.as<ConvolutionBackwardWeightsOp>();
-  const auto g = convolution_geometry(op.options(), r.inputs[0].shape, r.outputs[0].shape);
-  const int tile = is_f32(r) ? winograd_tile(g, r.options) : 0;
-  if (tile == 0) return std::nullopt;
-  KernelOffer offer = named_offer(r, tile);
-  offer.inputs[0] = blocked(r.inputs[0]);
-  offer.inputs[1] = blocked(r.inputs[1]);
-  offer.outputs[0] = winograd_weight_layout(r.outputs[0].shape);
-  offer.build = [g, tile, bias = r.outputs.size() > 1] {
-    auto kernel = std::make_shared<const WinogradGradient>(g, tile);
-    const auto run = [=](const Arguments& a) {
-      kernel->run({.x = a.in<float>(0),
-                   .dy = a.in<float>(1),
-                   .dw = a.out<float>(0),
-                   .dbias = bias ? a.out<float>(1) : nullptr,
-                   .workspace = a.scratch<float>()});
-    };
-    return make_kernel(run, kernel->workspace_bytes());
-  };
-  return offer;
+  return backward_weights(r, r.as<ConvolutionBackwardWeightsOp>().options(), false);
+}
+
+std::optional<KernelOffer> winograd_backward_weights_of_norm(const KernelRequest& r) {
+  return backward_weights(r, r.as<ConvolutionOfNormBackwardWeightsOp>().options(), true);
 }
 
 }  // namespace lockstep::kernels::native

@@ -67,8 +67,9 @@ struct BatchNormTable {
   };
   // Adds to sums [2][16]: d and d^2 with d = x - pivot.
   void (*moments)(const Strip&, const T* x, const float* pivot, double* sums);
-  // y = [relu]((x - mean) * scale + shift [+ residual])
-  void (*normalise)(const Strip&, const Normalise&, const NormaliseLanes&);
+  // y = [relu]((x - mean) * scale + shift [+ residual]); unless `of_residual` is null, the residual is normalised by
+  // it.
+  void (*normalise)(const Strip&, const Normalise&, const NormaliseLanes&, const NormaliseLanes* of_residual);
   // Adds to sums [2][16]: g and g * (x - mean), where g is the masked dy, as stored.
   void (*gradient_sums)(const Strip&, const Gradient&, const NormaliseLanes&, double* sums);
   // dx = g * lanes.dy + ((x - mean) * lanes.x + lanes.constant); `masked` was written by gradient_sums.

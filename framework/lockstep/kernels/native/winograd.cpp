@@ -101,9 +101,10 @@ struct WinogradConvolution::Chunk {
 };
 
 WinogradConvolution::WinogradConvolution(const ConvolutionGeometry& g, Direction direction, int tile,
-                                         const NativeKernels& kernels)
+                                         const NativeKernels& kernels, bool normalises)
     : kernels_(kernels),
       shape_(direction == Direction::Forward || !supports_winograd(g) ? g : transposed(g), tile, kernels),
+      normalises_(normalises),
       turned_(direction == Direction::BackwardData),
       workers_(omp_get_max_threads()) {
   const auto& s = shape_;
@@ -126,11 +127,11 @@ WinogradConvolution::WinogradConvolution(const ConvolutionGeometry& g, Direction
 std::size_t WinogradConvolution::workspace_bytes() const {
   const std::int64_t planes =
       stored_ ? u_plane_ + workers_ * (v_plane_ + m_plane_) : v_plane_ + workers_ * (u_plane_ + m_plane_);
-  return static_cast<std::size_t>(bias_elements() + shape_.planes * planes) * sizeof(float);
+  return static_cast<std::size_t>(lane_elements() + shape_.planes * planes) * sizeof(float);
 }
 
 WinogradConvolution::Scratch WinogradConvolution::scratch(float* workspace, std::int64_t worker) const {
-  float* const common = workspace + bias_elements();
+  float* const common = workspace + lane_elements();
   const std::int64_t shared = stored_ ? u_plane_ : v_plane_, own = stored_ ? v_plane_ : u_plane_;
   float* const mine = common + shape_.planes * (shared + worker * (own + m_plane_));
   return {stored_ ? common : mine, stored_ ? mine : common, mine + shape_.planes * own};
@@ -140,6 +141,14 @@ void WinogradConvolution::transform_weights(const float* w, std::int64_t out, st
                                             std::int64_t plane) const {
   const std::int64_t block = turned_ ? in * shape_.out_blocks + out : out * shape_.in_blocks + in;
   shape_.table->weights(w + block * 9 * kLanes * kLanes, turned_, u, plane);
+}
+
+// The lanes of a norm lie in the workspace behind the bias.
+void WinogradConvolution::transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t block,
+                                          float* v) const {
+  const auto* norm = reinterpret_cast<const NormaliseLanes*>(a.workspace + bias_elements());
+  shape_.table->input(tiles, a.x + block * shape_.in_plane(), normalises_ ? norm + block : nullptr,
+                      v + block * tiles_ * kLanes);
 }
 
 // m [planes][outs][tiles_][16] = or += v times the chunk's weights; further chunks of inputs are added as whole sums.
@@ -186,6 +195,7 @@ void WinogradConvolution::run(const Arrays& a) const {
     std::fill_n(a.workspace, bias_elements(), 0.0F);
     std::copy_n(a.bias, shape_.g.out_channels, a.workspace);
   }
+  norm_lanes(a.norm, shape_.g.in_channels, a.workspace + bias_elements());
   stored_ ? run_stored(a) : run_streamed(a);
 }
 
@@ -209,8 +219,7 @@ void WinogradConvolution::run_block(const Arrays& a, std::int64_t group, const S
   c.u = scratch.u;
   c.u_block = s.in_blocks * kLanes * kLanes;
   const WinogradTiles in = s.in_tiles(c.begin, c.count, v_plane_);
-  for (std::int64_t b = 0; b < s.in_blocks; ++b)
-    s.table->input(in, a.x + b * s.in_plane(), scratch.v + b * tiles_ * kLanes);
+  for (std::int64_t b = 0; b < s.in_blocks; ++b) transform_input(a, in, b, scratch.v);
   const std::int64_t next = c.begin + c.count, count = std::min(tiles_, s.tiles - next);
   const std::int64_t calls = s.planes * ((s.out_blocks + 1) / 2) * ((s.in_blocks + kChunkBlocks - 1) / kChunkBlocks);
   if (count > 0) c.read = {rows_of(s.in_tiles(next, count, 0), s.size, 2, s.in_blocks, a.x), {}, calls};
@@ -227,7 +236,7 @@ void WinogradConvolution::run_streamed(const Arrays& a) const {
     const Chunk c{.begin = begin, .count = std::min(tiles_, s.tiles - begin)};
     const WinogradTiles in = s.in_tiles(begin, c.count, v_plane_);
     parallel_for(s.in_blocks, c.count * s.planes * kLanes, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t b = first; b < last; ++b) s.table->input(in, a.x + b * s.in_plane(), v + b * tiles_ * kLanes);
+      for (std::int64_t b = first; b < last; ++b) transform_input(a, in, b, v);
     });
     for_workers(workers_, chunks, c.count * s.planes * s.in_blocks * chunk_ * kLanes * kLanes,
                 [&](std::int64_t worker, std::int64_t chunk) { run_chunk(a, c, chunk, scratch(a.workspace, worker)); });

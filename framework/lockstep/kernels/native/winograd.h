@@ -15,6 +15,7 @@
 #include "lockstep/graph/layout.h"
 #include "lockstep/kernels/common/geometry.h"
 #include "lockstep/kernels/native/native_kernels.h"
+#include "lockstep/kernels/native/winograd_norm.h"
 #include "lockstep/kernels/options.h"
 
 namespace lockstep::kernels::native {
@@ -49,13 +50,14 @@ struct WinogradShape {
 class WinogradConvolution {
  public:
   enum class Direction : std::uint8_t { Forward, BackwardData };
-  // tile: 2 or 4. Throws Error for a geometry that supports_winograd refuses.
+  // tile: 2 or 4. With `normalises`, runs have a norm. Throws Error for a geometry that supports_winograd refuses.
   WinogradConvolution(const ConvolutionGeometry& g, Direction direction, int tile,
-                      const NativeKernels& kernels = native_kernels());
+                      const NativeKernels& kernels = native_kernels(), bool normalises = false);
   std::size_t workspace_bytes() const;
 
   struct Arrays {
     const float *x = nullptr, *w = nullptr;
+    GivenNorm norm = {};            // of x
     const float* bias = nullptr;    // [out channels], or null
     const float* addend = nullptr;  // like y, and may be y; or null
     bool relu = false;
@@ -76,9 +78,12 @@ class WinogradConvolution {
   void run_streamed(const Arrays& a) const;
   void run_chunk(const Arrays& a, const Chunk& tiles, std::int64_t chunk, const Scratch& s) const;
   std::int64_t bias_elements() const { return shape_.out_blocks * kLanes; }
+  std::int64_t lane_elements() const { return bias_elements() + (normalises_ ? norm_elements(shape_.in_blocks) : 0); }
+  void transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t block, float* v) const;
 
   const NativeKernels& kernels_;
   WinogradShape shape_;
+  bool normalises_;
   bool turned_, stored_;                      // weights: for the gradient by x; transformed once, before the tiles
   std::int64_t tiles_, chunk_;                // of a group; blocks of outputs of a chunk
   std::int64_t u_plane_, v_plane_, m_plane_;  // elements
@@ -89,11 +94,13 @@ class WinogradConvolution {
 // dw and, unless null, dbias; both zero for an empty batch.
 class WinogradGradient {
  public:
-  explicit WinogradGradient(const ConvolutionGeometry& g, int tile, const NativeKernels& kernels = native_kernels());
+  WinogradGradient(const ConvolutionGeometry& g, int tile, const NativeKernels& kernels = native_kernels(),
+                   bool normalises = false);
   std::size_t workspace_bytes() const;
 
   struct Arrays {
     const float *x = nullptr, *dy = nullptr;
+    GivenNorm norm = {};  // of x
     float *dw = nullptr, *dbias = nullptr;
     float* workspace = nullptr;  // aligned to 64 bytes
   };
@@ -108,9 +115,12 @@ class WinogradGradient {
   void run_by_chunks(const Arrays& a) const;
   void run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s) const;
   void sum_bias(const Arrays& a) const;
+  std::int64_t lane_elements() const { return normalises_ ? norm_elements(shape_.in_blocks) : 0; }
+  void transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t block, float* v) const;
 
   const NativeKernels& kernels_;
   WinogradShape shape_;
+  bool normalises_;
   std::int64_t parts_;                        // of the tiles, with sums of their own
   bool by_parts_;                             // parts run side by side; else one after the other, by chunks of weights
   std::int64_t tiles_;                        // of a group that is transformed at once

@@ -26,8 +26,9 @@ struct WinogradGradient::Scratch {
   float *v, *z, *u, *partial;
 };
 
-WinogradGradient::WinogradGradient(const ConvolutionGeometry& g, int tile, const NativeKernels& kernels)
-    : kernels_(kernels), shape_(g, tile, kernels), workers_(omp_get_max_threads()) {
+WinogradGradient::WinogradGradient(const ConvolutionGeometry& g, int tile, const NativeKernels& kernels,
+                                   bool normalises)
+    : kernels_(kernels), shape_(g, tile, kernels), normalises_(normalises), workers_(omp_get_max_threads()) {
   const auto& s = shape_;
   const std::int64_t weights = s.in_blocks * s.out_blocks * kBlock;
   parts_ = std::max<std::int64_t>(1, s.tiles / (weights >= kWideWeights ? kWidePartTiles : kPartTiles));
@@ -57,17 +58,27 @@ std::size_t WinogradGradient::workspace_bytes() const {
   const std::int64_t tiles = shape_.planes * (v_plane_ + z_plane_), sums = shape_.planes * u_plane_;
   const std::int64_t elements =
       by_parts_ ? (parts_ - 1) * dw_elements() + workers_ * (tiles + sums) : tiles + workers_ * sums;
-  return static_cast<std::size_t>(elements) * sizeof(float);
+  return static_cast<std::size_t>(lane_elements() + elements) * sizeof(float);
 }
 
 WinogradGradient::Scratch WinogradGradient::scratch(float* workspace, std::int64_t worker) const {
+  workspace += lane_elements();
   const std::int64_t v = shape_.planes * v_plane_, z = shape_.planes * z_plane_, u = shape_.planes * u_plane_;
   if (!by_parts_) return {workspace, workspace + v, workspace + v + z + worker * u, nullptr};
   float* const mine = workspace + (parts_ - 1) * dw_elements() + worker * (v + z + u);
   return {mine, mine + v, mine + v + z, workspace};
 }
 
+// The lanes of a norm lie at the beginning of the workspace.
+void WinogradGradient::transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t block,
+                                       float* v) const {
+  const auto* norm = reinterpret_cast<const NormaliseLanes*>(a.workspace);
+  shape_.table->input(tiles, a.x + block * shape_.in_plane(), normalises_ ? norm + block : nullptr,
+                      v + block * tiles_ * kLanes);
+}
+
 void WinogradGradient::run(const Arrays& a) const {
+  norm_lanes(a.norm, shape_.g.in_channels, a.workspace);
   if (shape_.tiles == 0) {
     std::fill_n(a.dw, dw_elements(), 0.0F);
   } else {
@@ -86,7 +97,7 @@ void WinogradGradient::run_by_parts(const Arrays& a) const {
   if (parts_ == 1) return;
   parallel_for(s.in_blocks * s.out_blocks, parts_ * 9 * kBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t part = 1; part < parts_; ++part) {
-      const float* const partial = a.workspace + (part - 1) * dw_elements();
+      const float* const partial = scratch(a.workspace, 0).partial + (part - 1) * dw_elements();
       for (std::int64_t i = begin * 9 * kBlock; i < end * 9 * kBlock; ++i) a.dw[i] += partial[i];
     }
   });
@@ -102,8 +113,7 @@ void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t
   for (std::int64_t begin = range.begin; begin < range.end; begin += tiles_) {
     const std::int64_t count = std::min(tiles_, range.end - begin), next = begin + count;
     const WinogradTiles in = s.in_tiles(begin, count, v_plane_), slopes = s.out_tiles(begin, count, z_plane_);
-    for (std::int64_t b = 0; b < s.in_blocks; ++b)
-      s.table->input(in, a.x + b * s.in_plane(), scratch.v + b * tiles_ * kLanes);
+    for (std::int64_t b = 0; b < s.in_blocks; ++b) transform_input(a, in, b, scratch.v);
     for (std::int64_t b = 0; b < outs; ++b)
       s.table->slopes(slopes, dy + b * s.out_plane(), scratch.z + b * tiles_ * kLanes);
     const std::int64_t following = std::min(tiles_, range.end - next);
@@ -150,7 +160,7 @@ void WinogradGradient::run_by_chunks(const Arrays& a) const {
                    for (std::int64_t b = first; b < last; ++b) {
                      const std::int64_t o = b - s.in_blocks;
                      if (o < 0) {
-                       s.table->input(in, a.x + b * s.in_plane(), common.v + b * tiles_ * kLanes);
+                       transform_input(a, in, b, common.v);
                      } else {
                        s.table->slopes(slopes, a.dy + o * s.out_plane(), common.z + o * tiles_ * kLanes);
                      }

@@ -20,14 +20,16 @@ struct WinogradTiles {
   std::int64_t plane;
 };
 
+struct NormaliseLanes;  // of tables.h
+
 struct WinogradTable {
   struct Output {
     const float* bias;    // [16], or null
     const float* addend;  // like y, or null
     bool relu;
   };
-  // v = the transformed tiles of the image x, which is 0 outside.
-  void (*input)(const WinogradTiles&, const float* x, float* v);
+  // v = the transformed tiles of the image x, which is 0 outside. With `norm`: of relu((x - mean) * scale + shift).
+  void (*input)(const WinogradTiles&, const float* x, const NormaliseLanes* norm, float* v);
   // y = [relu](the tiles of products m, transformed back, + bias + addend), as far as they lie in the image.
   void (*output)(const WinogradTiles&, const float* m, const Output&, float* y);
   // z = the transformed tiles of the output's gradient dy, for the gradient by the weights; without overlap or padding.

@@ -32,7 +32,7 @@ void allocate_together(const comm::Communicator& comm, TableMemory kind, std::st
       allocate();
     } catch (const std::bad_alloc&) {
       fail("tables",
-           "{} bytes ({} MiB) for {} cannot be had; expected so much memory on each rank: {}, or raise a limit "
+           "{} bytes ({} MiB) for {} could not be allocated; each rank needs as much: {}, or raise a limit "
            "(`ulimit -v`)",
            bytes, (bytes + (1 << 20) - 1) >> 20, use, remedies);
     }

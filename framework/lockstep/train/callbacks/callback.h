@@ -83,7 +83,7 @@ struct EvaluationEvent {
 
 struct CheckpointEvent {
   std::int64_t step = 0;
-  double write_seconds = 0;  // time that an earlier checkpoint took until it was on the disk; 0: not known
+  double write_seconds = 0;  // time of an earlier checkpoint from request to disk; 0: not known
 };
 
 struct RunEnd {

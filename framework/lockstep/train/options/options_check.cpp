@@ -174,7 +174,7 @@ void check_trials(const Options& o) {
 // A run that trains nothing needs weights.
 void check_purpose(const Options& o, int world_size) {
   check(o.onnx_example.empty() || !o.onnx.empty(), kOptionsSite,
-        "--onnx-example has no effect without --onnx, expected it beside this one");
+        "--onnx-example has no effect without --onnx, expected --onnx too");
   check(o.onnx.empty() || world_size == 1, kOptionsSite,
         "--onnx on {} ranks, expected one: one file is written, of whole tensors", world_size);
   if (o.purpose() == data::Purpose::Train) return;

@@ -120,7 +120,7 @@ OptionGroup optimiser_rows(Options& o) {
            .text = "evaluate and export the mean of the weights at the ends of this epoch, from 1, and of all later "
                    "ones; 0: none",
            .resume = Resume::Never,
-           .reason = "the mean is over the epochs from that one"},
+           .reason = "the mean is over the epochs from --swa-start on"},
           {.name = "noise-scale",
            .value = option_value(o.trainer.noise_scale),
            .text = "log the gradient noise scale, in samples: about the largest batch that pays",

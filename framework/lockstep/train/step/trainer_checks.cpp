@@ -19,8 +19,8 @@ void check_options(const TrainerOptions& o, int ranks) {
   check(o.shards == 0 || (o.shards >= ranks && o.shards <= kMostShards), kSite,
         "{} shards for {} ranks: expected at least one for each rank, and at most {}", o.shards, ranks, kMostShards);
   check(o.accumulate >= 1 && o.accumulate <= o.global_batch, kSite,
-        "{} micro-batches of a global batch of {}, expected at least 1, and no more than samples", o.accumulate,
-        o.global_batch);
+        "{} micro-batches of a global batch of {}, expected at least 1, and at most the number of samples",
+        o.accumulate, o.global_batch);
   check(is_floating(o.precision), kSite, "the precision is {}, expected f32 or f64", name_of(o.precision));
   check(!o.is_portable() || !(o.autotune || o.compile.bf16 || o.parallel.path == ParallelOptions::Path::Mpi), kSite,
         "portable bits with {}, expected {}",
@@ -82,7 +82,8 @@ void check_table_options(const TrainerOptions& o) {
         "node anyway",
         o.tables.hot_rows, o.tables.shard ? "" : " of tables that are not sharded");
   check(!o.average.any(), kSite,
-        "an average of the weights with sparse tables, expected none: it covers dense parameters alone");
+        "an average of the weights is set for a model with sparse tables, expected none: it covers dense parameters "
+        "alone");
   check(o.update.clip_layer_norm == 0, kSite,
         "clipping by the norm of each parameter ({}) with sparse tables, expected none: it covers dense parameters "
         "alone; clipping by the norm of the whole gradient, or by value, covers tables, too",

@@ -80,23 +80,38 @@ struct BatchNorm {
     });
   }
 
-  template <bool kResidual, bool kRelu>
-  LOCKSTEP_INLINE static void normalise_as(const Strip& strip, const Normalise& n, const NormaliseLanes& lanes) {
+  enum class Residual { None, AsItIs, Normalised };
+
+  template <Residual kResidual, bool kRelu>
+  LOCKSTEP_INLINE static void normalise_as(const Strip& strip, const Normalise& n, const NormaliseLanes& lanes,
+                                           const NormaliseLanes& other) {
     const Lanes mean = load(lanes.mean), scale = load(lanes.scale), shift = load(lanes.shift);
+    const Lanes other_mean = load(other.mean), other_scale = load(other.scale), other_shift = load(other.shift);
     for_runs(strip, [=](std::int64_t at, std::int64_t count) {
       for_positions(at, count, [=](auto position) {
         Lanes y = (position.load(n.x) - mean) * scale + shift;
-        if constexpr (kResidual) y = y + position.load(n.residual);
+        if constexpr (kResidual == Residual::AsItIs) y = y + position.load(n.residual);
+        if constexpr (kResidual == Residual::Normalised)
+          y = y + ((position.load(n.residual) - other_mean) * other_scale + other_shift);
         if constexpr (kRelu) y = relu(y);
         position.store(n.y, y);
       });
     });
   }
-  static void normalise(const Strip& strip, const Normalise& n, const NormaliseLanes& lanes) {
-    if (n.residual) {
-      n.relu ? normalise_as<true, true>(strip, n, lanes) : normalise_as<true, false>(strip, n, lanes);
+  template <Residual kResidual>
+  static void normalise_with(const Strip& strip, const Normalise& n, const NormaliseLanes& lanes,
+                             const NormaliseLanes& other) {
+    n.relu ? normalise_as<kResidual, true>(strip, n, lanes, other)
+           : normalise_as<kResidual, false>(strip, n, lanes, other);
+  }
+  static void normalise(const Strip& strip, const Normalise& n, const NormaliseLanes& lanes,
+                        const NormaliseLanes* of_residual) {
+    if (!n.residual) {
+      normalise_with<Residual::None>(strip, n, lanes, lanes);
+    } else if (of_residual == nullptr) {
+      normalise_with<Residual::AsItIs>(strip, n, lanes, lanes);
     } else {
-      n.relu ? normalise_as<false, true>(strip, n, lanes) : normalise_as<false, false>(strip, n, lanes);
+      normalise_with<Residual::Normalised>(strip, n, lanes, *of_residual);
     }
   }
 

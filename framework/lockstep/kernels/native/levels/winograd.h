@@ -35,16 +35,30 @@ struct Winograd {
     }
   }
 
+  // What is made of a value of the input: the value itself, or what a batch norm and a ReLU make of it, with the
+  // roundings of levels/batch_norm.h.
+  struct AsItIs {
+    LOCKSTEP_INLINE V operator()(V x) const { return x; }
+  };
+  struct Normalised {
+    V mean, scale, shift;
+    LOCKSTEP_INLINE V operator()(V x) const {
+      const V y = (x - mean) * scale + shift;
+      return y < 0 ? V{} : y;
+    }
+  };
+
   // An input's tile: rows and columns outside the image are 0, and are not read.
+  template <class Value>
   LOCKSTEP_INLINE static void input_tile(const WinogradTiles& s, const float* image, std::int64_t top,
-                                         std::int64_t left, float* v) {
+                                         std::int64_t left, Value value, float* v) {
     V tile[kPlanes][kPlanes];
     const auto column = [&](int j, auto inside) LOCKSTEP_INLINE_LAMBDA {
       V x[kPlanes], y[kPlanes];
 #pragma GCC unroll 6
       for (int i = 0; i < kPlanes; ++i) {
         const bool there = inside.value != 0 || (top + i >= 0 && top + i < s.height);
-        x[i] = there ? load_native(image + ((top + i) * s.width + left + j) * kLanes) : V{};
+        x[i] = there ? value(load_native(image + ((top + i) * s.width + left + j) * kLanes)) : V{};
       }
       F::input(x, y);
 #pragma GCC unroll 6
@@ -73,12 +87,22 @@ struct Winograd {
     }
   }
 
-  static void input(const WinogradTiles& s, const float* x, float* v) {
+  template <class Value>
+  LOCKSTEP_INLINE static void input_lanes(const WinogradTiles& s, const float* x, Value value, float* v) {
+    for_tiles(s, [&](std::int64_t t, Place p) LOCKSTEP_INLINE_LAMBDA {
+      input_tile(s, x + p.sample * s.sample, p.row - s.padding_h, p.column - s.padding_w, value, v + t * kLanes);
+    });
+  }
+
+  static void input(const WinogradTiles& s, const float* x, const NormaliseLanes* norm, float* v) {
     for (int lane = 0; lane < kLanes; lane += kNative) {
-      for_tiles(s, [&](std::int64_t t, Place p) LOCKSTEP_INLINE_LAMBDA {
-        input_tile(s, x + p.sample * s.sample + lane, p.row - s.padding_h, p.column - s.padding_w,
-                   v + t * kLanes + lane);
-      });
+      if (norm == nullptr) {
+        input_lanes(s, x + lane, AsItIs{}, v + lane);
+      } else {
+        const Normalised value{load_native(norm->mean + lane), load_native(norm->scale + lane),
+                               load_native(norm->shift + lane)};
+        input_lanes(s, x + lane, value, v + lane);
+      }
     }
   }
 
