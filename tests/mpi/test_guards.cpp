@@ -1,15 +1,11 @@
 // Memory that changes by itself, samples that are no numbers, gradients that jump: at a chosen rank, which has to be
 // named, and what remains has to be what an undisturbed run has, bit for bit.
-#include <spdlog/logger.h>
-#include <spdlog/sinks/ostream_sink.h>
-
 #include <limits>
-#include <sstream>
 
-#include "lockstep/core/log.h"
 #include "lockstep/parallel/reduce/bucket_hook.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/step/known_product.h"
+#include "tests/mpi/captured_log.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {
@@ -18,22 +14,6 @@ namespace {
 using comm::Communicator;
 using train::GuardAction;
 using train::OnMismatch;
-
-// What this rank's log says.
-class CapturedLog {
- public:
-  CapturedLog()
-      : before_(install_log(
-            std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_st>(text_)))) {}
-  ~CapturedLog() { install_log(before_); }
-  CapturedLog(const CapturedLog&) = delete;
-  CapturedLog& operator=(const CapturedLog&) = delete;
-  std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::logger> before_;
-};
 
 Task guarded(const train::GuardOptions& guards, bool share) {
   Task task;

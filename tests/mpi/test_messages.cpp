@@ -153,12 +153,13 @@ TEST(Messages, NothingArrivesInMemoryWhoseRequestIsGone) {
   }
 }
 
-using Values = std::vector<float>;
+using FloatVector = std::vector<float>;
 
 TEST(Messages, AKeeperHoldsMemoryUntilTheMessageIsComplete) {
   const Communicator& comm = world();
-  auto sent = std::make_shared<Values>(ramp(1 << 18, comm.rank())), received = std::make_shared<Values>(1 << 18);
-  const std::weak_ptr<Values> seen = sent;
+  auto sent = std::make_shared<FloatVector>(ramp(1 << 18, comm.rank())),
+       received = std::make_shared<FloatVector>(1 << 18);
+  const std::weak_ptr<FloatVector> seen = sent;
   Request incoming = comm.irecv(*received, left_of(comm), 3, received);
   Request outgoing = comm.isend(*sent, right_of(comm), 3, sent);
   sent.reset();
@@ -184,8 +185,8 @@ TEST(Messages, AKeeperOutlivesAMessageThatCannotBeTakenBack) {
     outgoing.wait();
   } else if (comm.rank() == 1) {
     MPI_Probe(0, 5, comm::handle_of(comm), MPI_STATUS_IGNORE);
-    auto received = std::make_shared<Values>(n);
-    const std::weak_ptr<Values> seen = received;
+    auto received = std::make_shared<FloatVector>(n);
+    const std::weak_ptr<FloatVector> seen = received;
     {
       const Request lost = comm.irecv(*received, 0, 5, received);
       received.reset();

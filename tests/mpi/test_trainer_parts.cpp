@@ -4,12 +4,15 @@
 #include "lockstep/train/step/batch_feed.h"
 #include "lockstep/train/step/driver_trial.h"
 #include "lockstep/train/step/evaluator.h"
+#include "lockstep/train/step/gradient_policy.h"
 #include "lockstep/train/step/memory_recovery.h"
 #include "lockstep/train/step/step_guard.h"
 #include "lockstep/train/step/step_runner.h"
 #include "lockstep/train/step/step_votes.h"
 #include "lockstep/train/step/suspects.h"
 #include "lockstep/train/step/trainer_state.h"
+#include "lockstep/train/step/weight_averages.h"
+#include "tests/mpi/captured_log.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {
@@ -23,11 +26,38 @@ struct TrainerParts {
   std::unique_ptr<data::TensorDataset> dataset = make_images(task.samples, task.channels, task.side);
   std::unique_ptr<models::Classifier> network = task.network();
   PreparedModel prepared{world(), *network, task.model(*network), dataset->fields(), task.options};
-  parallel::GradientEngine engine{prepared.comm(),  prepared.world(),   prepared.memory(),
-                                  prepared.store(), prepared.updater(), {.sums = prepared.nominal().sums(Mode::Train)}};
+  parallel::GradientEngine engine{prepared.comm(),
+                                  prepared.world(),
+                                  prepared.memory(),
+                                  prepared.store(),
+                                  prepared.updater(),
+                                  {.sums = prepared.nominal().sums(Mode::Train),
+                                   .guards = {.hold_loss = task.options.guards.action != GuardAction::Log}}};
   BatchFeed feed{prepared};
   StepRunner runner{prepared, engine, feed};
   TrainerState state{prepared, engine};
+
+  // Runs a step with the next batch, in which this rank's pixels are not finite if `bad`.
+  data::Batch run_step(bool bad) {
+    data::Batch batch = next_batch();
+    if (bad && batch.samples() > 0) batch.at("image").data<float>()[0] = kNan;
+    engine.begin_step({.samples = static_cast<std::uint64_t>(batch.step.global_size), .learning_rate = 0, .update = 1});
+    runner.run({&batch, batch.step.local.begin, batch.step.global_size}, 0);
+    engine.finish_step();
+    return batch;
+  }
+  void add_to_weights(float difference) {
+    plan::ParameterStore& store = prepared.store();
+    engine.fence();
+    for (const NamedParameter& p : store.parameters()) {
+      Tensor value = store.read(p.name);
+      for (float& v : value.data<float>()) v += difference;
+      world().barrier();
+      if (world().is_root() || !store.memory().shares()) store.write(p.name, value);
+      world().barrier();
+    }
+    engine.fence();
+  }
 
   data::Batch next_batch() {
     const parallel::WorldLayout& where = prepared.world();
@@ -160,6 +190,115 @@ TEST(MemoryRecovery, LeavesIntactMemoryAlone) {
   EXPECT_TRUE(recovery.verify());
   recovery.require_intact();
   EXPECT_EQ(rolled_back, 0);
+}
+
+Task guarded(GuardAction action) {
+  Task task;
+  task.options.guards.action = action;
+  return task;
+}
+
+TEST(GradientPolicy, WarnsOfAppliedStepsAtGrowingIntervals) {
+  TrainerParts parts{.task = guarded(GuardAction::Log)};
+  parts.state.broadcast_weights();
+  Suspects suspects(world());
+  StepInspection inspection(parts.prepared, parts.runner);
+  GradientPolicy policy(parts.prepared.comm(), GuardAction::Log, parts.engine, inspection, suspects);
+  const CapturedLog log;
+  parts.run_step(false);
+  policy.accept(1);
+  EXPECT_EQ(log.text(), "");
+  parts.run_step(true);
+  for (int update = 2; update <= 5; ++update) policy.accept(update);
+  if (!world().is_root()) {
+    EXPECT_EQ(log.text(), "");
+    return;
+  }
+  expect_contains(log.text(), "update 2: the loss of rank 0 on ");
+  expect_contains(log.text(), "(warning 2)");
+  EXPECT_EQ(log.text().find("(warning 3)"), std::string::npos);
+  expect_contains(log.text(), "(warning 4)");
+}
+
+TEST(GradientPolicy, SkipsOrStopsAtALossThatIsNotFiniteTwice) {
+  for (const GuardAction action : {GuardAction::Skip, GuardAction::Stop}) {
+    TrainerParts parts{.task = guarded(action)};
+    parts.state.broadcast_weights();
+    Suspects suspects(world());
+    StepInspection inspection(parts.prepared, parts.runner);
+    GradientPolicy policy(parts.prepared.comm(), action, parts.engine, inspection, suspects);
+    const CapturedLog log;
+    const data::Batch batch = parts.run_step(true);
+    const LocalBatch local{&batch, batch.step.local.begin, batch.step.global_size};
+    ASSERT_EQ(parts.engine.verdict(), parallel::StepVerdict::BadLoss);
+    if (action == GuardAction::Stop) {
+      expect_contains(error_of([&] { policy.refuse(local, 1, 0); }), "update 1: the loss is nan");
+      EXPECT_EQ(policy.skipped(), 0);
+      continue;
+    }
+    for (int update = 1; update <= 10; ++update) EXPECT_FALSE(policy.refuse(local, update, 0));
+    EXPECT_EQ(policy.skipped(), 10);
+    if (world().is_root()) expect_contains(log.text(), "update 10 is skipped, number 10 of this run: the loss is nan");
+    expect_contains(error_of([&] { policy.refuse(local, 11, 0); }), "the 10 updates before it were skipped");
+  }
+}
+
+// The first elements of the first parameter.
+float first_weight(TrainerParts& parts) {
+  return parts.prepared.store().read(parts.prepared.store().parameters().front().name).data<float>()[0];
+}
+
+TEST(WeightAverages, OfNoOptionsDoNothing) {
+  TrainerParts parts;
+  parts.state.broadcast_weights();
+  WeightAverages averages(parts.prepared, parts.engine);
+  averages.begin();
+  averages.add();
+  EXPECT_FALSE(averages.exists());
+  EXPECT_TRUE(averages.state().empty());
+}
+
+TEST(WeightAverages, AMovingOneBeginsWithTheWeightsAndIsPutInTheirPlace) {
+  Task task;
+  task.options.average.ema = 0.9;
+  TrainerParts parts{.task = task};
+  parts.state.broadcast_weights();
+  WeightAverages averages(parts.prepared, parts.engine);
+  averages.begin();
+  ASSERT_TRUE(averages.exists());
+  ASSERT_EQ(averages.state().size(), 1u) << "the count alone: a perceptron has no running statistics";
+  const float before = first_weight(parts);
+  parts.add_to_weights(1);
+  averages.use(true);
+  EXPECT_EQ(first_weight(parts), before);
+  averages.use(false);
+  EXPECT_EQ(first_weight(parts), before + 1);
+  world().barrier();
+}
+
+TEST(WeightAverages, AMeanHasTheWeightsThatAreAdded) {
+  Task task;
+  task.options.average.swa_start = 1;
+  TrainerParts parts{.task = task};
+  parts.state.broadcast_weights();
+  WeightAverages averages(parts.prepared, parts.engine);
+  averages.begin();
+  EXPECT_FALSE(averages.exists());
+  const float before = first_weight(parts);
+  averages.add();
+  parts.add_to_weights(1);
+  averages.add();
+  averages.update();  // of a moving average alone
+  const std::vector<io::NamedTensor> state = averages.state();
+  EXPECT_EQ(state.at(0).tensor.data<double>()[0], 2);
+  averages.use(true);
+  EXPECT_NEAR(first_weight(parts), before + 0.5, 1e-6);
+  averages.use(false);
+  WeightAverages loaded(parts.prepared, parts.engine);
+  loaded.load(state);
+  EXPECT_TRUE(loaded.exists());
+  EXPECT_NE(error_of([&] { loaded.load({}); }).find("has no tensor average/count"), std::string::npos);
+  world().barrier();
 }
 
 TEST(DriverTrial, BeginsWithoutAThread) {

@@ -281,7 +281,7 @@ TEST(AnswerSignals, StopsOrSavesForWhatAnyRankWasAsked) {
 }
 
 TEST(TimeLimit, AsksAllRanksToStopButNotInAnEvaluationThatIsMadeUp) {
-  TimeLimit limit({.limit = "1s", .margin = "0s", .began = Deadline::Clock::now() - 10s});
+  TimeLimit limit({.time = parse_run_time("1s", "0s"), .began = Deadline::Clock::now() - 10s});
   limit.before_evaluation({.samples = 1, .makes_up = true});
   EXPECT_EQ(limit.requests(), 0U);
   const Totals totals;
