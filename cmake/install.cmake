@@ -44,4 +44,4 @@ install(DIRECTORY docs examples DESTINATION ${documentation})
 configure_package_config_file(cmake/lockstepConfig.cmake.in lockstepConfig.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(lockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/lockstepConfigVersion.cmake
-  cmake/lockstepFindHdf5.cmake DESTINATION ${package})
+  cmake/lockstepFindBlas.cmake cmake/lockstepFindHdf5.cmake DESTINATION ${package})

@@ -3,7 +3,7 @@
 
 scripts/platforms.py [ROW...] [--tests quick|full|none] [-R PATTERN] [-E PATTERN] [--targets NAMES] [-j N] [--list]
 
-A ROW is one of the table: the compiler, MPI and libraries of this machine (here), the same without oneDNN, with clang, with MPICH; Debian 13 in
+A ROW is one of the table: the compiler, MPI and libraries of this machine (here), the same without oneDNN, with clang, with MPICH, with the reference BLAS; Debian 13 in
 a chroot (scripts/check_debian.sh: root and debootstrap); AArch64 (compiled, not run). Without ROWs all that are possible are built, each in build/NAME.
 What a row needs and this machine lacks is said, and the row is left out. Each row's result replaces the one in build/platforms.json;
 --write puts the table into docs/platforms.md. The exit code is 1 where a row failed, 77 where none could
@@ -31,6 +31,7 @@ ROWS = {
     "clang": ("{system}, clang", ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_CXX_COMPILER=clang++"], ["clang++", "mpirun"]),
     "mpich": ("{system}, MPICH", [f"-DMPI_{language}_COMPILER={wrapper}.mpich" for language, wrapper in
                                  (("C", "mpicc"), ("CXX", "mpicxx"), ("Fortran", "mpifort"))], ["mpicc.mpich", "mpirun.mpich"]),
+    "blas": ("{system}, reference BLAS", ["-DLOCKSTEP_BLAS=Generic"], ["mpirun"]),
     "trixie": ("Debian 13, in a chroot", [], ["debootstrap"]),
     "aarch64": ("AArch64, cross-compiled", [], ["aarch64-linux-gnu-g++"]),
 }
@@ -44,6 +45,9 @@ def environment_of(row):
     """With MPICH's programs under their common names first in PATH, where Debian has Open MPI's."""
     variables = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     variables["ASAN_OPTIONS"] = variables.get("ASAN_OPTIONS", "detect_leaks=0")
+    if row == "blas":  # Debian chooses the library of libblas.so.3 by a link; the reference's own folder comes first
+        folders = [str(path.parent) for path in sorted(Path("/usr/lib").glob("*/blas/libblas.so.3"))]
+        variables["LD_LIBRARY_PATH"] = ":".join(folders + [variables.get("LD_LIBRARY_PATH", "")]).strip(":")
     if row == "mpich":
         folder = ROOT / "build" / "mpich-programs"
         folder.mkdir(parents=True, exist_ok=True)
@@ -73,7 +77,7 @@ def versions(build, row, variables):
             "oneDNN": "none" if cache.get("LOCKSTEP_WITH_ONEDNN") == "OFF" or "DNNL_VERSION_MAJOR" not in defined
                       else number("DNNL_VERSION_MAJOR", "DNNL_VERSION_MINOR", "DNNL_VERSION_PATCH"),
             "HDF5": number("H5_VERS_MAJOR", "H5_VERS_MINOR", "H5_VERS_RELEASE"),
-            "BLAS": f"OpenBLAS {output_of(['pkg-config', '--modversion', 'openblas']).strip()}"}
+            "BLAS": "reference" if row == "blas" else f"OpenBLAS {output_of(['pkg-config', '--modversion', 'openblas']).strip()}"}
 
 
 def run(command, log, variables):

@@ -1,4 +1,5 @@
 #include "lockstep/core/error.h"
+#include "lockstep/host/blas.h"
 #include "lockstep/host/threads.h"
 
 #include <gtest/gtest.h>
@@ -153,6 +154,18 @@ TEST_F(CgroupQuota, NoLimitIsZero) {
   write("mount/cpu/cpu.cfs_quota_us", "-1");
   write("mount/cpu/cpu.cfs_period_us", "100000");
   EXPECT_EQ(quota(), 0);
+}
+
+TEST(Blas, NamesItselfAndTakesTheThreadsOfTheBudget) {
+  const host::BlasFacts before = host::blas_facts();
+  EXPECT_NE(before.name, "");
+  EXPECT_NE(before.name, "linked statically") << "no test links a BLAS statically";
+  EXPECT_EQ(host::cpu_info().blas, before.name);
+  host::set_blas_threads(2);
+  if (before.own_pool > 0) EXPECT_EQ(host::blas_facts().own_pool, 2);
+  host::set_blas_threads(1);
+  if (before.own_pool > 0) EXPECT_EQ(host::blas_facts().own_pool, 1);
+  EXPECT_EQ(host::blas_facts().name, before.name);
 }
 
 }  // namespace

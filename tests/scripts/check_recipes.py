@@ -24,7 +24,7 @@ NAMES = {
     "ZLIB": ("zlib-api", "zlib", "zlib1g-dev", "zlib-devel"),
     "LibArchive": ("libarchive", "libarchive", "libarchive-dev", "libarchive-devel"),
     "OpenSSL": ("openssl", "OpenSSL", "libssl-dev", "openssl-devel"),
-    "openblas": ("openblas", None, "libopenblas-openmp-dev", "openblas-devel"),
+    "openblas": ("blas", None, "libopenblas-openmp-dev", "openblas-devel"),
     "hdf5": ("hdf5", "HDF5", "libhdf5-dev", "hdf5-devel"),
     "libxxhash": ("xxhash", "xxHash", "libxxhash-dev", "xxhash-devel"),
     "hwloc": ("hwloc", "hwloc", "libhwloc-dev", "hwloc-devel"),
@@ -60,7 +60,7 @@ def looked_for(files):
     """The libraries that the build looks for, by CMake's or pkg-config's name."""
     found = set()
     for text in files.values():
-        found |= {re.sub(r"^HDF5$", "hdf5", name) for name in re.findall(r"find_package\((\w+)", text)}
+        found |= {{"HDF5": "hdf5", "BLAS": "openblas"}.get(name, name) for name in re.findall(r"find_package\((\w+)", text)}
         for words in re.findall(r"pkg_(?:check_modules|search_module)\(\w+((?: [\w-]+)+)\)", text):
             modules = [w for w in words.split() if w not in ("REQUIRED", "QUIET", "IMPORTED_TARGET")]
             found.add("hdf5" if modules[0].startswith("hdf5") else modules[0])

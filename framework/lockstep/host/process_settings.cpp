@@ -1,6 +1,5 @@
 #include "lockstep/host/process_settings.h"
 
-#include <cblas.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 #include <system_error>
 
 #include "lockstep/core/format.h"
+#include "lockstep/host/blas.h"
 #include "lockstep/host/machine.h"
 
 namespace lockstep::host {
@@ -25,8 +25,6 @@ constexpr const char* kShortBlasSpin = "14";  // the same for OpenBLAS: 2^14 tic
 constexpr const char* kTcpFlags = "send,inplace,need-ack,need-csum,hetero-rdma";
 
 constexpr const char* kUndone = "LOCKSTEP_UNDONE_BINDING";
-
-constexpr int kOwnPool = 1;  // openblas_get_parallel(): 0 serial, 1 threads of its own, 2 OpenMP's
 
 std::optional<std::string> environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
@@ -92,12 +90,11 @@ void apply_process_settings(int local_ranks, int threads, char** argv) {
     cores = available_cores();
   }
   const int compute = budget(cores, {.local_ranks = local_ranks, .threads = threads, .loaders = 0}).compute;
-  const ProcessSettings settings =
-      process_settings({.cores = cores,
-                        .local_ranks = local_ranks,
-                        .threads = compute,
-                        .blas_pool = openblas_get_parallel() == kOwnPool ? openblas_get_num_threads() : 0,
-                        .variable = environment});
+  const ProcessSettings settings = process_settings({.cores = cores,
+                                                     .local_ranks = local_ranks,
+                                                     .threads = compute,
+                                                     .blas_pool = blas_facts().own_pool,
+                                                     .variable = environment});
   // The restarted program finds the variables set, and does not restart again.
   for (const auto& [name, value] : settings.variables) {
     if (setenv(name.c_str(), value.c_str(), 1) != 0) return;

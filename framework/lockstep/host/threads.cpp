@@ -1,6 +1,5 @@
 #include "lockstep/host/threads.h"
 
-#include <cblas.h>
 #include <omp.h>
 #include <sys/utsname.h>
 
@@ -13,6 +12,7 @@
 #include <sstream>
 
 #include "lockstep/core/error.h"
+#include "lockstep/host/blas.h"
 #include "lockstep/host/machine.h"
 
 namespace lockstep::host {
@@ -181,7 +181,7 @@ void apply(const ThreadBudget& budget) {
       "OMP_THREAD_LIMIT is {}, expected at least the {} threads that each rank computes with (--threads), or no limit",
       omp_get_thread_limit(), budget.compute);
   omp_set_dynamic(0);
-  openblas_set_num_threads(budget.compute);
+  set_blas_threads(budget.compute);
   omp_set_num_threads(budget.compute);
 }
 
@@ -204,9 +204,7 @@ CpuInfo cpu_info() {
                       : has("sve")                      ? "sve"
                       : has("asimd")                    ? "neon"
                                                         : "scalar";
-  std::string version = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
-  if (const std::size_t end = version.find(' ', version.find(' ') + 1); end != std::string::npos) version.resize(end);
-  info.blas = formatted("{} {}", version, openblas_get_corename());
+  info.blas = blas_facts().name;
   return info;
 }
 

@@ -1,5 +1,5 @@
 // Decides how many threads a rank may use: the cores that its affinity mask and control group allow, shared fairly by
-// the ranks of the node, in one budget for compute threads (OpenMP and OpenBLAS) and loaders. Counts are physical
+// the ranks of the node, in one budget for compute threads (OpenMP and BLAS) and loaders. Counts are physical
 // cores: two hardware threads of a core share its arithmetic units. Reading never fails; unknown values count as no
 // limit. Any thread may call these functions, except apply().
 #pragma once
@@ -34,7 +34,7 @@ std::vector<int> parse_cpu_list(const std::string& text);
 int ranks_sharing(std::span<const std::vector<int>> masks, int self);
 
 struct ThreadBudget {
-  int compute = 1;  // threads of OpenMP and OpenBLAS, including the calling thread
+  int compute = 1;  // threads of OpenMP and BLAS, including the calling thread
   int loaders = 0;  // threads that prepare batches; 0: the training thread prepares them
   bool operator==(const ThreadBudget&) const = default;
 };
@@ -58,12 +58,11 @@ int environment_threads();
 // values of --threads and --loaders unchanged.
 ThreadBudget budget(int local_ranks, int requested_threads, int requested_loaders);
 
-// Sets the OpenMP and OpenBLAS thread counts of this process. For programs, once, in the main thread; a library in a
+// Sets the OpenMP and BLAS thread counts of this process. For programs, once, in the main thread; a library in a
 // caller's job leaves those settings alone. Throws Error if OMP_THREAD_LIMIT is smaller than the budget.
 void apply(const ThreadBudget& budget);
 
-// The description of the processor in logs and checkpoints. `blas` contains the name of OpenBLAS's kernels: kernels
-// with different names sum in different orders.
+// The description of the processor in logs and checkpoints. See blas.h for `blas`.
 struct CpuInfo {
   std::string model;         // "AMD EPYC 7B13"
   std::string instructions;  // widest vector instructions: "avx512", "avx2", "avx", "sse", "sve", "neon", or "scalar"

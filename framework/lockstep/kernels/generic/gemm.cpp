@@ -1,16 +1,24 @@
 #include "lockstep/kernels/generic/gemm.h"
 
-#include <cblas.h>
-
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <string_view>
 #include <type_traits>
 
 #include "lockstep/core/error.h"
 
-namespace lockstep::kernels::generic {
+// The Fortran interface, which every BLAS has; the lengths of the two texts come last, as Fortran compilers pass them.
+extern "C" {
+void sgemm_(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k, const float* alpha,
+            const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c, const int* ldc,
+            std::size_t, std::size_t);
+void dgemm_(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k, const double* alpha,
+            const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c,
+            const int* ldc, std::size_t, std::size_t);
+}
 
+namespace lockstep::kernels::generic {
 namespace {
 
 int blas_int(std::int64_t value, std::string_view name) {
@@ -39,11 +47,13 @@ void gemm(bool trans_a, bool trans_b, std::int64_t m, std::int64_t n, std::int64
     }
     return;
   }
-  const auto ta = trans_a ? CblasTrans : CblasNoTrans, tb = trans_b ? CblasTrans : CblasNoTrans;
+  // Rows here are columns in Fortran, so the transposed product is computed: cᵀ = op(b)ᵀ op(a)ᵀ.
+  const char* const ta = trans_a ? "T" : "N";
+  const char* const tb = trans_b ? "T" : "N";
   if constexpr (std::is_same_v<T, float>) {
-    cblas_sgemm(CblasRowMajor, ta, tb, rows, cols, depth, alpha, a, step_a, b, step_b, beta, c, step_c);
+    sgemm_(tb, ta, &cols, &rows, &depth, &alpha, b, &step_b, a, &step_a, &beta, c, &step_c, 1, 1);
   } else {
-    cblas_dgemm(CblasRowMajor, ta, tb, rows, cols, depth, alpha, a, step_a, b, step_b, beta, c, step_c);
+    dgemm_(tb, ta, &cols, &rows, &depth, &alpha, b, &step_b, a, &step_a, &beta, c, &step_c, 1, 1);
   }
 }
 

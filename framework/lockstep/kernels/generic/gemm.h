@@ -1,4 +1,4 @@
-// Dense row-major matrix product on OpenBLAS: c = alpha * op(a) * op(b) + beta * c, with op(a) [m, k], op(b) [k, n],
+// Dense row-major matrix product on BLAS: c = alpha * op(a) * op(b) + beta * c, with op(a) [m, k], op(b) [k, n],
 // c [m, n] and leading dimensions in elements of a stored row. beta = 0 overwrites c, whatever it held. m, n or k = 0
 // is legal. Throws Error for a count past BLAS's int or a leading dimension shorter than its row.
 #pragma once

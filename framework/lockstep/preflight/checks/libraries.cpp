@@ -13,8 +13,9 @@ namespace {
 using nlohmann::json;
 
 // What MPI loads itself differs with the network cards.
-constexpr std::string_view kCompute[] = {"libopenblas", "libblas", "libmkl",    "libdnnl", "libgomp", "libomp",
-                                         "libc.",       "libm.",   "libstdc++", "libhdf5", "libhwloc"};
+constexpr std::string_view kCompute[] = {"libopenblas", "libblas", "libflexiblas", "libblis", "libmkl",
+                                         "libdnnl",     "libgomp", "libomp",       "libc.",   "libm.",
+                                         "libstdc++",   "libhdf5", "libhwloc"};
 
 json gather_libraries(const Subject&, Exchange&) {
   std::string text;

@@ -28,7 +28,7 @@ const std::vector<Rule>& same_with_shards() {
   static const std::vector<Rule> rules{
       {"threads", "pass --threads as before"},
       {"instructions", "the instruction set must stay"},
-      {"blas", "OpenBLAS must choose the same kernels"},
+      {"blas", "the BLAS and its choice of kernels must stay"},
       {"kernels", "instruction sets, oneDNN, --precision, --conv-math and the choices of --autotune must stay"}};
   return rules;
 }

@@ -26,7 +26,7 @@ class Lockstep(CMakePackage):
     depends_on("zlib-api")
     depends_on("libarchive")
     depends_on("openssl")
-    depends_on("openblas threads=openmp")
+    depends_on("blas")
     depends_on("hdf5")
     depends_on("xxhash")
     depends_on("hwloc")
