@@ -55,6 +55,9 @@ set(LOCKSTEP_PUBLIC_HEADERS
   lockstep/ops/table.h
   lockstep/ops/to_floating.h
   lockstep/nn/activations.h
+  lockstep/onnx/export.h
+  lockstep/onnx/import/imported_model.h
+  lockstep/onnx/import/model_file.h
   lockstep/ops/spectral_product.h
   lockstep/ops/vocabulary_cross_entropy.h
   lockstep/ops/write_rows.h

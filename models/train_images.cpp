@@ -1,4 +1,4 @@
-// Trains any classifier of the zoo on images: files in folders, packed records, CIFAR, MNIST, NumPy's arrays.
+// Trains any classifier of the zoo, or of a file of ONNX, on images: files in folders, packed records, CIFAR, MNIST, NumPy's arrays.
 #include <string>
 #include <vector>
 
@@ -16,13 +16,14 @@ constexpr std::int64_t kTop = 5;  // as torchvision's reference script
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const models::ModelEntry& entry : models::model_table()) names.push_back(entry.name);
+  names.emplace_back("*.onnx");
   return names;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  train::Program program("train_images", "Trains a classifier of the zoo on images of your files.",
+  train::Program program("train_images", "Trains a classifier of the zoo, or of a file of ONNX, on images of your files.",
                          {.dataset = {.name = "folder", .augment = true},
                           .epochs = 90,
                           .batch_size = 32,
@@ -30,7 +31,7 @@ int main(int argc, char** argv) {
                           .trainer = {.update = {.weight_decay = 1e-4}}},
                          datasets::image_catalogue());
   std::string model = "resnet18";
-  program.option("model", model, "the network, as `lockstep models` describes it", model_names());
+  program.option("model", model, "the network, as `lockstep models` describes it, or a file of ONNX", model_names());
   return program.run(argc, argv, [&](train::Session& session) {
     const data::RunData& data = session.data();
     const auto network = models::build_model(model, data.classes(), data.image_shape());

@@ -26,7 +26,7 @@ parallel:   core host graph plan optim comm
 data:       core io comm
 checkpoint: core host graph plan optim io
 infer:      core graph plan nn io checkpoint
-onnx:       core graph ops io
+onnx:       core graph ops nn io
 launch:     core host io
 preflight:  core host comm io launch
 train:      core host graph ops kernels nn metrics plan optim comm io parallel data checkpoint infer preflight onnx
@@ -57,7 +57,7 @@ beside='
 data/datasets:    core comm io data metrics
 data/generate:    core io ops nn data infer
 data/tool:        core host io data train
-models/zoo:       core graph ops losses nn metrics plan data infer
+models/zoo:       core graph ops losses nn metrics plan data infer onnx
 tools/launcher:   core host comm io launch preflight
 tools/doctor:     core host io launch preflight
 tools/picture:    core io plan

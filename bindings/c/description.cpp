@@ -9,6 +9,7 @@
 #include "lockstep/losses/classification.h"
 #include "lockstep/losses/regression.h"
 #include "lockstep/metrics/metrics.h"
+#include "lockstep/onnx/import/imported_model.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/optim/rule_options.h"
@@ -64,6 +65,19 @@ DescribedModel::DescribedModel(const nlohmann::json& description) : text_(descri
   describe_loss(options);
   describe_network(options);
   options.finish();
+  check_shapes();
+}
+
+// Traces the network once, so that layers that do not fit each other are errors of the description.
+void DescribedModel::check_shapes() const {
+  Graph graph(Mode::Eval, dtype_);
+  check_output(forward(graph.input(kInput, {input_.batched(1), dtype_})));
+}
+
+void DescribedModel::check_output(const Value& prediction) const {
+  if (prediction.shape().has_tail(output_)) return;
+  fail_description("model", formatted("the network makes {} of a batch, expected samples of shape {} ('output')",
+                                      prediction.shape().str(), output_.str()));
 }
 
 // Loss and metrics, and from them the form of targets.
@@ -92,13 +106,13 @@ void DescribedModel::describe_loss(JsonReader& options) {
   }
 }
 
-// One of "layers", "field_model" and "classifier".
+// One of "layers", "field_model", "classifier" and "onnx".
 void DescribedModel::describe_network(JsonReader& options) {
   const int given = static_cast<int>(options.has("layers")) + static_cast<int>(options.has("field_model")) +
-                    static_cast<int>(options.has("classifier"));
+                    static_cast<int>(options.has("classifier")) + static_cast<int>(options.has("onnx"));
   if (given != 1) {
     fail_description("model",
-                     formatted("{} of 'layers', 'field_model' and 'classifier' are given, expected one", given));
+                     formatted("{} of 'layers', 'field_model', 'classifier' and 'onnx' are given, expected one", given));
   }
   if (options.has("layers")) {
     auto chain = std::make_unique<LayerChain>(options.member("layers"), "model.layers");
@@ -121,6 +135,10 @@ void DescribedModel::describe_network(JsonReader& options) {
       return Forward{result.prediction, result.penalty};
     };
     module_ = std::move(model);
+  } else if (options.has("onnx")) {
+    auto model = std::make_unique<onnx::ImportedModel>(options.get<std::string>("onnx"));
+    forward_ = [network = model.get()](Value x) { return Forward{(*network)(x)}; };
+    module_ = std::move(model);
   } else {
     if (!has_classes_) fail_description("model", "a 'classifier' needs the loss 'cross_entropy'");
     std::unique_ptr<models::Classifier> model =
@@ -137,10 +155,7 @@ std::vector<data::Field> DescribedModel::fields() const {
 plan::Traced DescribedModel::trace(const plan::Inputs& in) const {
   const Forward result = forward_(in[kInput]);
   const Value prediction = result.prediction, target = in[kTarget];
-  if (!prediction.shape().has_tail(output_)) {
-    fail_description("model", formatted("the network makes {} of a batch, expected samples of shape {} ('output')",
-                                        prediction.shape().str(), output_.str()));
-  }
+  check_output(prediction);
   const auto loss = [&]() -> Loss {
     if (loss_ == "l1") return l1_loss(prediction, target);
     if (loss_ == "huber") return huber_loss(prediction, target, {.delta = delta_});

@@ -47,6 +47,8 @@ class DescribedModel {
   };
   void describe_network(JsonReader& options);
   void describe_loss(JsonReader& options);
+  void check_shapes() const;
+  void check_output(const Value& prediction) const;
 
   std::string text_;
   Shape input_, output_, target_;

@@ -14,6 +14,7 @@
 #include "bindings/c/state_file.h"
 #include "bindings/c/structs.h"
 #include "bindings/c/training.h"
+#include "lockstep/onnx/import/imported_model.h"
 
 using namespace lockstep;
 using namespace lockstep::bindings;
@@ -53,6 +54,25 @@ std::string path_of(const char* path) {
 
 std::unique_ptr<lockstep_model> described_model(const nlohmann::json& description) {
   return std::make_unique<lockstep_model>(std::make_shared<const DescribedModel>(description));
+}
+
+// A file of ONNX describes a model where it says all sizes but the number of samples.
+nlohmann::json description_of_onnx(const std::string& file) {
+  const onnx::ImportedModel model(file);
+  const auto sizes = [&](const std::vector<onnx::FileValue>& values, const char* what) {
+    const bool one = values.size() == 1 && values[0].dims.size() > 1;
+    const std::vector<int64_t> dims = one ? std::vector<int64_t>(values[0].dims.begin() + 1, values[0].dims.end())
+                                          : std::vector<int64_t>{};
+    if (!one || std::ranges::find(dims, -1) != dims.end()) {
+      throw CodedError(LOCKSTEP_ERROR_FILE,
+                       formatted("[c] {}: it has {} {}s or leaves sizes open, expected one with all sizes; a description "
+                                 "with 'onnx', 'input' and 'output' says them",
+                                 file, values.size(), what));
+    }
+    return dims;
+  };
+  return {{"onnx", file}, {"input", sizes(model.graph().inputs(), "input")},
+          {"output", sizes(model.graph().outputs(), "output")}};
 }
 
 void copy_shape(const Shape& shape, int32_t* rank, int64_t* extent) {
@@ -127,6 +147,10 @@ int lockstep_model_load(const char* path, lockstep_model** model) {
   return guarded(LOCKSTEP_ERROR_FILE, [&] {
     require(model != nullptr, "the address of the model is null");
     const std::string file = path_of(path);
+    if (file.ends_with(".onnx")) {
+      *model = described_model(description_of_onnx(file)).release();
+      return;
+    }
     const StateFacts facts = facts_of(open_state(file).metadata(), file);
     std::unique_ptr<lockstep_model> made = described_model(parse_json(facts.description.c_str(), file));
     made->inference.load(file);

@@ -10,6 +10,7 @@
 #include "models/zoo/mlp.h"
 #include "models/zoo/mnist_convnet.h"
 #include "models/zoo/mobilenet.h"
+#include "models/zoo/onnx_classifier.h"
 #include "models/zoo/resnet.h"
 #include "models/zoo/vgg.h"
 #include "models/zoo/vit.h"
@@ -105,19 +106,40 @@ std::span<const ModelEntry> model_table() {
   return table;
 }
 
-const ModelEntry& find_model(std::string_view name) {
+namespace {
+
+// What a file says of itself; its layers fix the number of classes.
+ModelEntry entry_of_file(const std::string& name) {
+  const auto model = std::make_shared<OnnxClassifier>(name);
+  return {.name = name,
+          .description = "a file of ONNX",
+          .image = model->image(),
+          .classes = model->classes(),
+          .build = [name](std::int64_t classes, const Shape&) -> std::unique_ptr<Classifier> {
+            auto built = std::make_unique<OnnxClassifier>(name);
+            const std::int64_t own = built->classes();
+            check(own == 0 || own == classes, "models", "{} has {} classes, expected the {} of the data", name, own,
+                  classes);
+            return built;
+          }};
+}
+
+}  // namespace
+
+ModelEntry find_model(std::string_view name) {
+  if (is_model_file(name)) return entry_of_file(std::string(name));
   const std::span<const ModelEntry> table = model_table();
   const auto found = std::ranges::find(table, name, &ModelEntry::name);
   if (found == table.end()) {
     std::string names;
     for (const ModelEntry& e : table) names += (names.empty() ? "" : ", ") + e.name;
-    fail("models", "there is no model '{}'; models: {}", name, names);
+    fail("models", "there is no model '{}'; models: {}, or a file that ends in .onnx", name, names);
   }
   return *found;
 }
 
 std::unique_ptr<Classifier> build_model(std::string_view name, std::int64_t classes, const Shape& image) {
-  const ModelEntry& entry = find_model(name);
+  const ModelEntry entry = find_model(name);
   check(classes >= 0, "models", "{}: {} classes, expected at least 1", name, classes);
   for (const std::int64_t d : image.dims())
     check(d > 0, "models", "{}: images are {}, expected positive sizes", name, image.str());

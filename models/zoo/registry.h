@@ -1,4 +1,4 @@
-// The table of models by name, for tools, benches and programs that take any model. A new model needs its files and a
+// The table of models by name, for tools, benches and programs that take any model; a name that ends in .onnx is a file. A new model needs its files and a
 // line in registry.cpp.
 #pragma once
 
@@ -22,11 +22,12 @@ struct ModelEntry {
 
 std::span<const ModelEntry> model_table();
 
-// Returns the entry of this name. Throws Error that lists the names if there is none.
-const ModelEntry& find_model(std::string_view name);
+// Returns the entry of this name, or of the file of ONNX that the name ends in .onnx for. Throws Error that lists the
+// names if there is none, and for a file that cannot be read.
+ModelEntry find_model(std::string_view name);
 
 // Makes the model of this name; 0 classes and an empty shape stand for the defaults of the entry. Throws Error for an
-// unknown name, and for a shape that the model cannot take.
+// unknown name, and for a shape or a number of classes that the model cannot have.
 std::unique_ptr<Classifier> build_model(std::string_view name, std::int64_t classes = 0, const Shape& image = {});
 
 }  // namespace lockstep::models

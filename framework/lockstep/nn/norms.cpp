@@ -47,32 +47,38 @@ void require_channels(std::string_view op, const std::string& path, const Value&
 BatchNorm::BatchNorm(Config config, Ranks ranks)
     : config_(config),
       ranks_(ranks),
-      weight_(add("weight", norm_parameter({config.channels}, config.initial_scale))),
-      bias_(add("bias", norm_parameter({config.channels}, 0))),
-      mean_(add("running_mean", norm_buffer({config.channels}, 0))),
-      variance_(add("running_var", norm_buffer({config.channels}, 1))),
-      batches_(add("num_batches_tracked", norm_buffer({}, 0, true))) {}
+      parameters_{.weight = &add("weight", norm_parameter({config.channels}, config.initial_scale)),
+                  .bias = &add("bias", norm_parameter({config.channels}, 0)),
+                  .mean = &add("running_mean", norm_buffer({config.channels}, 0)),
+                  .variance = &add("running_var", norm_buffer({config.channels}, 1)),
+                  .batches = &add("num_batches_tracked", norm_buffer({}, 0, true))} {}
 
 Value BatchNorm::operator()(Value x) const {
-  Graph& g = x.graph();
   const int rank = x.shape().rank();
   check(rank >= ranks_.least && rank <= ranks_.most, "batch_norm", "{}: input is {}, expected {}",
         path_or_model(path()), x.shape().str(), ranks_.expected);
-  const Value gamma = g.parameter(weight_), beta = g.parameter(bias_);
-  if (!g.training() || frozen_) {
-    return batch_norm2d_inference(x, gamma, beta, g.parameter(mean_), g.parameter(variance_), config_.epsilon);
+  return batch_norm(x, parameters_, config_, path(), frozen_);
+}
+
+Value batch_norm(Value x, const BatchNormParameters& parameters, const BatchNormConfig& config, const std::string& path,
+                 bool frozen) {
+  Graph& g = x.graph();
+  const Value gamma = g.parameter(*parameters.weight), beta = g.parameter(*parameters.bias);
+  if (!g.training() || frozen) {
+    return batch_norm2d_inference(x, gamma, beta, g.parameter(*parameters.mean), g.parameter(*parameters.variance),
+                                  config.epsilon);
   }
   const auto& [ranks, all_norms] = g.synchronisation();
-  const bool sync = ranks != nullptr && (config_.sync || all_norms);
-  const BatchNormOutputs out = sync ? batch_norm2d_sync({x, gamma, beta}, config_.epsilon, ranks)
-                                    : batch_norm2d(x, gamma, beta, config_.epsilon);
-  g.add({.mean = &mean_,
-         .variance = &variance_,
-         .batches = &batches_,
-         .momentum = config_.momentum,
+  const bool sync = ranks != nullptr && (config.sync || all_norms);
+  const BatchNormOutputs out = sync ? batch_norm2d_sync({x, gamma, beta}, config.epsilon, ranks)
+                                    : batch_norm2d(x, gamma, beta, config.epsilon);
+  g.add({.mean = parameters.mean,
+         .variance = parameters.variance,
+         .batches = parameters.batches,
+         .momentum = config.momentum,
          .per_sample = x.shape().tail().tail().elements(),
          .sums = out.sums,
-         .path = path(),
+         .path = path,
          .synchronised = sync});
   return out.y;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "lockstep/nn/child.h"
 #include "lockstep/nn/init.h"
@@ -17,6 +18,15 @@ struct BatchNormConfig {
   bool sync = false;  // normalise by the statistics of all ranks' samples
 };
 using BatchNorm2dConfig = BatchNormConfig;
+
+// The parameters of a batch norm, each (channels), and the number of updates of its running statistics, a scalar.
+struct BatchNormParameters {
+  const Parameter *weight, *bias, *mean, *variance, *batches = nullptr;
+};
+// Normalises x (N, channels, ...) as BatchNorm below does, with parameters that any module owns. `path` names the norm in
+// messages. Throws Error where shapes do not fit.
+Value batch_norm(Value x, const BatchNormParameters& parameters, const BatchNormConfig& config, const std::string& path,
+                 bool frozen = false);
 
 // Normalises x (N, channels, ...) per channel; the classes below say which dimensions may follow. In training it uses
 // the statistics of the batch (of each shard, or with `sync` of all ranks together) and moves running_mean and
@@ -38,7 +48,7 @@ class BatchNorm : public Module {
  private:
   Config config_;
   Ranks ranks_;
-  Parameter &weight_, &bias_, &mean_, &variance_, &batches_;
+  BatchNormParameters parameters_;
   bool frozen_ = false;
 };
 

@@ -11,9 +11,7 @@
 namespace lockstep::onnx {
 namespace {
 
-constexpr const char* kDocumentSite = "onnx";
 constexpr std::int64_t kFileVersion = 7, kOperatorSet = 13;
-constexpr std::size_t kMostBytes = (std::size_t{1} << 31) - 1;
 static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");
 
 // TensorProto.DataType.
@@ -30,7 +28,7 @@ std::int64_t number_of(DType dtype) {
     case DType::F64:
       return 11;
     default:
-      fail(kDocumentSite, "a tensor is {}, expected f32, f64, i32, i64 or u8", name_of(dtype));
+      fail(kSite, "a tensor is {}, expected f32, f64, i32, i64 or u8", name_of(dtype));
   }
 }
 
@@ -105,7 +103,7 @@ void Document::initial(const std::string& name, const Tensor& tensor) {
 }
 
 std::string Document::scalar(double value, DType dtype) {
-  check(dtype == DType::F32 || dtype == DType::F64, kDocumentSite, "a constant is {}, expected f32 or f64",
+  check(dtype == DType::F32 || dtype == DType::F64, kSite, "a constant is {}, expected f32 or f64",
         name_of(dtype));
   std::string& name = scalars_[fmt::format("{} {}", name_of(dtype), std::bit_cast<std::uint64_t>(value))];
   if (!name.empty()) return name;
@@ -136,7 +134,7 @@ std::string Document::finish(const std::string& name, const std::string& produce
   model.number(1, kFileVersion);
   model.text(2, "Lockstep");
   model.text(3, producer_version);
-  check(graph.bytes().size() < kMostBytes - model.bytes().size() - 64, kDocumentSite,
+  check(graph.bytes().size() < kMostBytes - model.bytes().size() - 64, kSite,
         "the model has {} bytes, expected less than 2 GiB, the most that a file of ONNX may have",
         graph.bytes().size());
   model.message(7, graph);

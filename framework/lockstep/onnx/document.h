@@ -18,6 +18,9 @@ namespace lockstep::onnx {
 
 using Attribute = std::pair<std::string, std::variant<std::int64_t, double, std::vector<std::int64_t>, std::string>>;
 
+// With which the names of constants begin that are no weights of the model.
+inline constexpr std::string_view kConstantName = "constant.";
+
 class Document {
  public:
   // A name that no value has yet.

@@ -19,7 +19,6 @@
 namespace lockstep::onnx {
 namespace {
 
-constexpr const char* kSite = "onnx";
 constexpr std::array kWriters{&write_pointwise, &write_windows,   &write_products, &write_norms, &write_shapes,
                               &write_attention, &write_recurrent, &write_spectra,  &write_bags};
 

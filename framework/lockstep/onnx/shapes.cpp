@@ -23,6 +23,8 @@ void write_slice(const NodeWriter& w, const SliceOp& op) {
   Numbers starts, ends, axes, steps;
   for (std::size_t i = 0; i < op.ranges().size(); ++i) {
     const AxisRange& range = op.ranges()[i];
+    const bool whole = range == AxisRange{0, w.types[0].shape[static_cast<int>(i)], 1};
+    if (whole && (i + 1 < op.ranges().size() || !starts.empty())) continue;
     const std::int64_t end = range.start + range.length * range.step;
     starts.push_back(range.start);
     ends.push_back(end < 0 ? std::numeric_limits<std::int64_t>::min() : end);  // -1 would be the last element

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -10,6 +11,9 @@
 #include <string_view>
 
 namespace lockstep::onnx {
+
+inline constexpr const char* kSite = "onnx";                               // of errors
+inline constexpr std::size_t kMostBytes = (std::size_t{1} << 31) - 1;  // of a message
 
 class Message {
  public:

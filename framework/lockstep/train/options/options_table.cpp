@@ -63,7 +63,10 @@ struct CheckRow {
   void operator()(const Choice&) const {}
   void operator()(const std::filesystem::path*) const {}
   void operator()(const std::string* text) const {
-    if (!row.names.empty() && std::ranges::find(row.names, *text) == row.names.end())
+    const auto accepts = [&](std::string_view name) {
+      return name.starts_with('*') ? text->ends_with(name.substr(1)) : *text == name;
+    };
+    if (!row.names.empty() && std::ranges::none_of(row.names, accepts))
       throw Error(fmt::format("[{}] {}", kOptionsSite, unknown_name(row, *text)));
   }
   void operator()(const std::vector<double>* numbers) const {

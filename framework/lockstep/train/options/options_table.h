@@ -49,7 +49,7 @@ struct OptionRow {
   bool above_low = false;               // ... or in (low, high]
   bool below_high = false;              // ... or in [low, high)
   bool rises = false;                   // of several numbers each must be above the one before it
-  std::vector<std::string> names = {};  // a text must be one of these; empty: any (an enumeration has its own)
+  std::vector<std::string> names = {};  // a text must be one of these, "*.onnx" standing for files; empty: any
   bool has_negative = false;            // a flag that also has --no-NAME
   bool per_node = false;                // not in checkpoints; may differ between ranks, except --output
   Rounding rounding = Rounding::Exact;

@@ -15,7 +15,7 @@ std::vector<std::string> listed_values(std::string_view type) {
   std::string_view rest = type.substr(from + 1, to - from - 1);
   while (!rest.empty()) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
-    values.emplace_back(rest.substr(0, comma));
+    if (!rest.starts_with('*')) values.emplace_back(rest.substr(0, comma));  // "*.onnx" stands for files
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   return values;

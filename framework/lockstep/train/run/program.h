@@ -30,8 +30,8 @@ class Program {
 
   // Adds an option of the program's own: a number, a text, a flag, or an enumeration with Choices
   // (train/options/option_value.h). All ranks must have equal values, and checkpoints contain them. A text must be one
-  // of `names`, if there are any; `argument` stands for another text in --help. `value` is the default and must outlive
-  // run().
+  // of `names`, if there are any, of which "*.onnx" stands for files; `argument` stands for another text in --help.
+  // `value` is the default and must outlive run().
   template <class T>
   void option(const std::string& name, T& value, const std::string& text, const std::vector<std::string>& names = {},
               const std::string& argument = {}) {

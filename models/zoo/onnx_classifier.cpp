@@ -1,0 +1,44 @@
+#include "models/zoo/onnx_classifier.h"
+
+#include <string>
+#include <utility>
+
+#include "lockstep/core/error.h"
+
+namespace lockstep::models {
+
+OnnxClassifier::OnnxClassifier(const std::filesystem::path& file)
+    : file_(file), graph_(file, *this, [this](std::string name, Parameter parameter) -> Parameter& {
+        return add(std::move(name), std::move(parameter));
+      }) {
+  const auto& inputs = graph_.inputs();
+  check(inputs.size() == 1, "models", "{} has {} inputs, expected one, of images or vectors", file.string(),
+        inputs.size());
+  check(inputs[0].dims.size() >= 2, "models", "{}: the input {} has {} dimensions, expected (samples, ...)",
+        file.string(), inputs[0].name, inputs[0].dims.size());
+}
+
+Value OnnxClassifier::operator()(Value images) const {
+  const Value logits = graph_.trace({images}).front();
+  check(logits.shape().rank() == 2, "models", "{}: the output has the shape {}, expected (samples, classes)",
+        file_.string(), logits.shape().str());
+  return logits;
+}
+
+Shape OnnxClassifier::image() const {
+  const onnx::FileValue& input = graph_.inputs().front();
+  std::vector<std::int64_t> dims(input.dims.begin() + 1, input.dims.end());
+  for (const std::int64_t size : dims)
+    check(size > 0, "models", "{}: the input {} has sizes that the file leaves open, expected --shape or data that say them",
+          file_.string(), input.name);
+  return Shape(std::move(dims));
+}
+
+std::int64_t OnnxClassifier::classes() const {
+  const auto& dims = graph_.outputs().front().dims;
+  return dims.size() == 2 && dims[1] > 0 ? dims[1] : 0;
+}
+
+bool is_model_file(std::string_view name) { return name.ends_with(".onnx"); }
+
+}  // namespace lockstep::models
