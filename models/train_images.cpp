@@ -1,4 +1,5 @@
-// Trains any classifier of the zoo, or of a file of ONNX, on images: files in folders, packed records, CIFAR, MNIST, NumPy's arrays.
+// Trains any classifier of the zoo, or of a file of ONNX, on images: files in folders, packed records, CIFAR, MNIST,
+// NumPy's arrays.
 #include <string>
 #include <vector>
 
@@ -23,7 +24,8 @@ std::vector<std::string> model_names() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  train::Program program("train_images", "Trains a classifier of the zoo, or of a file of ONNX, on images of your files.",
+  train::Program program("train_images",
+                         "Trains a classifier of the zoo, or of a file of ONNX, on images of your files.",
                          {.dataset = {.name = "folder", .augment = true},
                           .epochs = 90,
                           .batch_size = 32,

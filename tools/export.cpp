@@ -18,6 +18,7 @@
 #include "lockstep/io/atomic_file.h"
 #include "lockstep/onnx/document.h"
 #include "lockstep/onnx/export.h"
+#include "lockstep/onnx/import/imported_model.h"
 #include "lockstep/train/options/option_checks.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
@@ -41,7 +42,8 @@ training. Without --model, the program that wrote the checkpoint takes this one'
 that run; options that export does not have, such as --data-dir, are for it, and --example then has samples of its data.
 .safetensors, .npz, .h5: the weights alone.)";
 constexpr const char* kImportHelp = R"(Examples:
-  lockstep import model.safetensors --output weights.h5      then: train_resnet --weights weights.h5, lockstep checkpoint weights.h5)";
+  lockstep import model.safetensors --output weights.h5      then: train_resnet --weights weights.h5, lockstep checkpoint weights.h5
+  lockstep import model.onnx --output weights.h5             the weights alone; train_images --model model.onnx has its layers too)";
 
 struct ExportOptions {
   std::string source, output, model, example, program;
@@ -56,6 +58,7 @@ void write_file(const fs::path& path, const std::string& bytes) {
 
 // The tensors of a weights file, a checkpoint or a run's newest checkpoint.
 std::vector<io::NamedTensor> weights_of(const std::string& source) {
+  if (fs::path(source).extension() == ".onnx") return onnx::initial_weights(source);
   if (fs::path(source).extension() == ".safetensors") return read_safetensors(source);
   if (fs::path(source).extension() == ".npz") return datasets::read_npz_tensors(source);
   return checkpoint::load_weights(checkpoint::find_weights(source, checkpoint::Pick::Newest).file);
@@ -171,7 +174,7 @@ void add_import_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("import", "Make a weights file for --weights from one of other programs");
   command->footer(kImportHelp);
   auto o = std::make_shared<ExportOptions>();
-  command->add_option("file", o->source, "Weights as .safetensors, .npz, or HDF5 by h5py")->required();
+  command->add_option("file", o->source, "Weights as .safetensors, .npz, .onnx, or HDF5 by h5py")->required();
   command->add_option("--output", o->output, "The new file, .h5, .safetensors or .npz")->required();
   command->callback([o] { write_weights(o->output, weights_of(o->source)); });
 }

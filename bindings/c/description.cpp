@@ -111,8 +111,8 @@ void DescribedModel::describe_network(JsonReader& options) {
   const int given = static_cast<int>(options.has("layers")) + static_cast<int>(options.has("field_model")) +
                     static_cast<int>(options.has("classifier")) + static_cast<int>(options.has("onnx"));
   if (given != 1) {
-    fail_description("model",
-                     formatted("{} of 'layers', 'field_model', 'classifier' and 'onnx' are given, expected one", given));
+    fail_description(
+        "model", formatted("{} of 'layers', 'field_model', 'classifier' and 'onnx' are given, expected one", given));
   }
   if (options.has("layers")) {
     auto chain = std::make_unique<LayerChain>(options.member("layers"), "model.layers");

@@ -61,17 +61,19 @@ nlohmann::json description_of_onnx(const std::string& file) {
   const onnx::ImportedModel model(file);
   const auto sizes = [&](const std::vector<onnx::FileValue>& values, const char* what) {
     const bool one = values.size() == 1 && values[0].dims.size() > 1;
-    const std::vector<int64_t> dims = one ? std::vector<int64_t>(values[0].dims.begin() + 1, values[0].dims.end())
-                                          : std::vector<int64_t>{};
+    const std::vector<int64_t> dims =
+        one ? std::vector<int64_t>(values[0].dims.begin() + 1, values[0].dims.end()) : std::vector<int64_t>{};
     if (!one || std::ranges::find(dims, -1) != dims.end()) {
-      throw CodedError(LOCKSTEP_ERROR_FILE,
-                       formatted("[c] {}: it has {} {}s or leaves sizes open, expected one with all sizes; a description "
-                                 "with 'onnx', 'input' and 'output' says them",
-                                 file, values.size(), what));
+      throw CodedError(
+          LOCKSTEP_ERROR_FILE,
+          formatted("[c] {}: it has {} {}s or leaves sizes open, expected one with all sizes; a description "
+                    "with 'onnx', 'input' and 'output' says them",
+                    file, values.size(), what));
     }
     return dims;
   };
-  return {{"onnx", file}, {"input", sizes(model.graph().inputs(), "input")},
+  return {{"onnx", file},
+          {"input", sizes(model.graph().inputs(), "input")},
           {"output", sizes(model.graph().outputs(), "output")}};
 }
 

@@ -29,7 +29,8 @@ Shape OnnxClassifier::image() const {
   const onnx::FileValue& input = graph_.inputs().front();
   std::vector<std::int64_t> dims(input.dims.begin() + 1, input.dims.end());
   for (const std::int64_t size : dims)
-    check(size > 0, "models", "{}: the input {} has sizes that the file leaves open, expected --shape or data that say them",
+    check(size > 0, "models",
+          "{}: the input {} has sizes that the file leaves open, expected --shape or data that say them",
           file_.string(), input.name);
   return Shape(std::move(dims));
 }

@@ -1,5 +1,5 @@
-// The table of models by name, for tools, benches and programs that take any model; a name that ends in .onnx is a file. A new model needs its files and a
-// line in registry.cpp.
+// The table of models by name, for tools, benches and programs that take any model; a name that ends in .onnx is a
+// file. A new model needs its files and a line in registry.cpp.
 #pragma once
 
 #include <functional>

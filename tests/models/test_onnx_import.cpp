@@ -58,8 +58,7 @@ std::string write_model(const TemporaryDirectory& folder, const models::Classifi
   source.weights = [&](const std::string& name) {
     return std::ranges::find(weights, name, &io::NamedTensor::name)->tensor.clone();
   };
-  std::ofstream(folder.path("model.onnx"), std::ios::binary)
-      << onnx::export_graph(graph, output, "logits", source);
+  std::ofstream(folder.path("model.onnx"), std::ios::binary) << onnx::export_graph(graph, output, "logits", source);
   return folder.path("model.onnx");
 }
 
@@ -87,8 +86,9 @@ TEST_P(ImportedZoo, ComputesTheLogitsOfTheModelThatWasWrittenForAnotherNumberOfS
 }
 
 INSTANTIATE_TEST_SUITE_P(Onnx, ImportedZoo,
-                         testing::Values("toy", "mnist_mlp", "mnist_convnet", "resnet20", "resnet50", "densenet100_cifar",
-                                         "mobilenet_v2_cifar", "vgg11_bn", "vit_mini_cifar", "resnext50_32x4d"),
+                         testing::Values("toy", "mnist_mlp", "mnist_convnet", "resnet20", "resnet50",
+                                         "densenet100_cifar", "mobilenet_v2_cifar", "vgg11_bn", "vit_mini_cifar",
+                                         "resnext50_32x4d"),
                          [](const auto& tested) { return tested.param; });
 
 // Loss and gradients of training, by name, with one batch.
@@ -97,7 +97,8 @@ std::map<std::string, Tensor> gradients_of(const models::Classifier& model, cons
     const Value logits = model(in["image"]);
     return plan::Traced{.loss = cross_entropy(logits, in["label"]), .prediction = logits};
   });
-  plan::Plan& plan = compiled.plan(Mode::Train, {{"image", {image.batched(4), DType::F32}}, {"label", {Shape{4}, DType::I32}}});
+  plan::Plan& plan =
+      compiled.plan(Mode::Train, {{"image", {image.batched(4), DType::F32}}, {"label", {Shape{4}, DType::I32}}});
   const Tensor images = normal(image.batched(4), 3);
   std::ranges::copy(images.data<float>(), static_cast<float*>(plan.input("image")));
   for (std::int32_t i = 0; i < 4; ++i) static_cast<std::int32_t*>(plan.input("label"))[i] = i % 7;

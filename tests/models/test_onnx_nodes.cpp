@@ -93,9 +93,7 @@ TEST(OnnxNodes, ComputeSizesFromShapes) {
 
 TEST(OnnxNodes, TakePartsAndPad) {
   const auto slice = [](const Numbers& starts, const Numbers& ends, const Numbers& steps) {
-    return [=](Document& d) {
-      return d.add("Slice", {"x", d.list(starts), d.list(ends), d.list({1}), d.list(steps)});
-    };
+    return [=](Document& d) { return d.add("Slice", {"x", d.list(starts), d.list(ends), d.list({1}), d.list(steps)}); };
   };
   const Tensor x = counted({1, 5});
   EXPECT_EQ(values_of(computed(x, slice({1}, {-1}, {2}))), (Floats{1, 3}));
@@ -109,9 +107,7 @@ TEST(OnnxNodes, TakePartsAndPad) {
     return d.add("Pad", {"x", d.list({0, 2, 0, 1})}, {{"mode", std::string("reflect")}});
   };
   EXPECT_EQ(values_of(computed(x, reflect)), (Floats{2, 1, 0, 1, 2, 3, 4, 3}));
-  const auto constant = [](Document& d) {
-    return d.add("Pad", {"x", d.list({0, 1, 0, 0}), d.scalar(7, DType::F32)});
-  };
+  const auto constant = [](Document& d) { return d.add("Pad", {"x", d.list({0, 1, 0, 0}), d.scalar(7, DType::F32)}); };
   EXPECT_EQ(values_of(computed(x, constant)), (Floats{7, 0, 1, 2, 3, 4}));
 }
 
@@ -149,8 +145,9 @@ TEST(OnnxNodes, EnlargeImages) {
   const auto resize = [](const std::string& mode, const std::string& places) {
     return [=](Document& d) {
       d.initial("scales", Tensor::from<float>(Shape{4}, Floats{1, 1, 1, 2}));
-      return d.add("Resize", {"x", "", "scales"},
-                   {{"mode", mode}, {"coordinate_transformation_mode", places}, {"nearest_mode", std::string("floor")}});
+      return d.add(
+          "Resize", {"x", "", "scales"},
+          {{"mode", mode}, {"coordinate_transformation_mode", places}, {"nearest_mode", std::string("floor")}});
     };
   };
   EXPECT_EQ(values_of(computed(x, resize("nearest", "asymmetric"))), (Floats{0, 0, 1, 1, 2, 2, 3, 3}));
@@ -160,15 +157,26 @@ TEST(OnnxNodes, EnlargeImages) {
 // What has no form here is an error that names the node and the part.
 TEST(OnnxNodes, WithoutAFormAreErrors) {
   const auto refused = [](const auto& write) { return error_of([&] { computed(counted({1, 1, 4, 4}), write); }); };
-  EXPECT_TRUE(has(refused([](Document& d) { return d.add("NonZero", {"x"}); }), "the operator NonZero has no form here"));
-  EXPECT_TRUE(has(refused([](Document& d) { return d.add("Relu", {"x"}, {{"slope", 1.0}}); }),
+  EXPECT_TRUE(
+      has(refused([](Document& d) { return d.add("NonZero", {"x"}); }), "the operator NonZero has no form here"));
+  EXPECT_TRUE(has(refused([](Document& d) {
+                    return d.add("Relu", {"x"}, {{"slope", 1.0}});
+                  }),
                   "(Relu): the attribute slope has no form here"));
-  EXPECT_TRUE(has(refused([](Document& d) { return d.add("Relu", {"nowhere"}); }), "it reads nowhere, expected an input"));
-  EXPECT_TRUE(has(refused([](Document& d) { return d.add("Reshape", {"x", d.list({3, 5})}); }),
+  EXPECT_TRUE(
+      has(refused([](Document& d) { return d.add("Relu", {"nowhere"}); }), "it reads nowhere, expected an input"));
+  EXPECT_TRUE(has(refused([](Document& d) {
+                    return d.add("Reshape", {"x", d.list({3, 5})});
+                  }),
                   "a value of shape (1, 1, 4, 4) becomes (3, 5), expected as many elements"));
-  EXPECT_TRUE(has(refused([](Document& d) { return d.add("Reshape", {"x", "x"}); }),
+  EXPECT_TRUE(has(refused([](Document& d) {
+                    return d.add("Reshape", {"x", "x"});
+                  }),
                   "the shape is known only when the model runs, expected a constant"));
-  EXPECT_TRUE(has(refused([](Document& d) { return d.add("Transpose", {"x"}, {{"perm", Numbers{0, 9, 1, 2}}}); }), "9"));
+  EXPECT_TRUE(has(refused([](Document& d) {
+                    return d.add("Transpose", {"x"}, {{"perm", Numbers{0, 9, 1, 2}}});
+                  }),
+                  "9"));
   EXPECT_TRUE(has(refused([](Document& d) {
                     d.initial("w", Tensor(Shape{1, 2, 3, 3}, DType::F32));
                     return d.add("Conv", {"x", "w"});

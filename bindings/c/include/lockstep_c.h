@@ -106,7 +106,8 @@ typedef struct lockstep_model lockstep_model;
  *    "layers": [{"type": "Linear", "in": 2, "out": 32}, {"type": "Tanh"}, {"type": "Linear", "in": 32, "out": 1}]}
  * `*model` is null after an error. */
 LOCKSTEP_API int lockstep_model_create(const char* description, lockstep_model** model);
-/* Makes a model, with its weights, from a file of lockstep_trainer_save() or lockstep_model_save(). */
+/* Makes a model, with its weights, from a file of lockstep_trainer_save() or lockstep_model_save(), or from a file of
+ * ONNX (NAME.onnx) that has one input, one output and all their sizes but the number of samples. */
 LOCKSTEP_API int lockstep_model_load(const char* path, lockstep_model** model);
 /* Writes description and weights. The file is replaced as a whole: an error leaves the old one. */
 LOCKSTEP_API int lockstep_model_save(lockstep_model* model, const char* path);

@@ -70,8 +70,8 @@ Value batch_norm(Value x, const BatchNormParameters& parameters, const BatchNorm
   }
   const auto& [ranks, all_norms] = g.synchronisation();
   const bool sync = ranks != nullptr && (config.sync || all_norms);
-  const BatchNormOutputs out = sync ? batch_norm2d_sync({x, gamma, beta}, config.epsilon, ranks)
-                                    : batch_norm2d(x, gamma, beta, config.epsilon);
+  const BatchNormOutputs out =
+      sync ? batch_norm2d_sync({x, gamma, beta}, config.epsilon, ranks) : batch_norm2d(x, gamma, beta, config.epsilon);
   g.add({.mean = parameters.mean,
          .variance = parameters.variance,
          .batches = parameters.batches,

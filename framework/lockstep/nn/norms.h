@@ -23,8 +23,8 @@ using BatchNorm2dConfig = BatchNormConfig;
 struct BatchNormParameters {
   const Parameter *weight, *bias, *mean, *variance, *batches = nullptr;
 };
-// Normalises x (N, channels, ...) as BatchNorm below does, with parameters that any module owns. `path` names the norm in
-// messages. Throws Error where shapes do not fit.
+// Normalises x (N, channels, ...) as BatchNorm below does, with parameters that any module owns. `path` names the norm
+// in messages. Throws Error where shapes do not fit.
 Value batch_norm(Value x, const BatchNormParameters& parameters, const BatchNormConfig& config, const std::string& path,
                  bool frozen = false);
 

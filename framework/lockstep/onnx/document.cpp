@@ -103,8 +103,7 @@ void Document::initial(const std::string& name, const Tensor& tensor) {
 }
 
 std::string Document::scalar(double value, DType dtype) {
-  check(dtype == DType::F32 || dtype == DType::F64, kSite, "a constant is {}, expected f32 or f64",
-        name_of(dtype));
+  check(dtype == DType::F32 || dtype == DType::F64, kSite, "a constant is {}, expected f32 or f64", name_of(dtype));
   std::string& name = scalars_[fmt::format("{} {}", name_of(dtype), std::bit_cast<std::uint64_t>(value))];
   if (!name.empty()) return name;
   const auto single = static_cast<float>(value);

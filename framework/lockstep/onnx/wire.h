@@ -12,7 +12,7 @@
 
 namespace lockstep::onnx {
 
-inline constexpr const char* kSite = "onnx";                               // of errors
+inline constexpr const char* kSite = "onnx";                           // of errors
 inline constexpr std::size_t kMostBytes = (std::size_t{1} << 31) - 1;  // of a message
 
 class Message {

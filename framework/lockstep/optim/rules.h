@@ -86,6 +86,7 @@ class ElementwiseRule final : public TypedRule<ElementwiseRule<Rule>> {
                  ? sum_squares(n, value, gradient, states, MeanGradient<true, T>(rates), step, States{})
                  : sum_squares(n, value, gradient, states, MeanGradient<false, T>(rates), step, States{});
     } else {
+      // NOLINTNEXTLINE(bugprone-parent-virtual-call): the function of TypedRule would call this one again
       return this->UpdateRule::squares(n, value, gradient, states, rates);
     }
   }

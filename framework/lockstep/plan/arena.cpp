@@ -30,7 +30,9 @@ std::size_t place(const std::vector<Lifetime*>& lifetimes) {
 
 // Orders that are good for some plans each: large values first; those that live long first; or by the product of both.
 using Before = bool (*)(const Lifetime*, const Lifetime*);
-std::size_t steps_of(const Lifetime* l) { return static_cast<std::size_t>(l->last - l->first + 1); }
+std::size_t steps_of(const Lifetime* l) {
+  return static_cast<std::size_t>(l->last) - static_cast<std::size_t>(l->first) + 1;
+}
 constexpr std::array<Before, 3> kOrders{
     [](const Lifetime* a, const Lifetime* b) { return a->bytes > b->bytes; },
     [](const Lifetime* a, const Lifetime* b) { return steps_of(a) > steps_of(b); },

@@ -9,6 +9,7 @@
 #include "lockstep/core/error.h"
 
 // The Fortran interface, which every BLAS has; the lengths of the two texts come last, as Fortran compilers pass them.
+// NOLINTBEGIN(readability-identifier-naming): the names are BLAS's
 extern "C" {
 void sgemm_(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k, const float* alpha,
             const float* a, const int* lda, const float* b, const int* ldb, const float* beta, float* c, const int* ldc,
@@ -17,6 +18,7 @@ void dgemm_(const char* trans_a, const char* trans_b, const int* m, const int* n
             const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c,
             const int* ldc, std::size_t, std::size_t);
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace lockstep::kernels::generic {
 namespace {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
 #include "lockstep/nn/init.h"
 #include "lockstep/onnx/document.h"
 #include "lockstep/onnx/import/node_reader.h"
@@ -16,7 +17,7 @@ const std::map<std::string_view, Reading>& readings() {
   static const std::map<std::string_view, Reading> table = [] {
     std::map<std::string_view, Reading> all;
     for (const auto subject : {constant_readings(), pointwise_readings(), window_readings(), product_readings(),
-                               norm_readings(), shape_readings(), reduction_readings()}) {
+                               norm_readings(), shape_readings(), element_readings(), reduction_readings()}) {
       for (const Reading& reading : subject) all.emplace(reading.op, reading);
     }
     return all;
@@ -41,6 +42,13 @@ Role role_of(const FileNode& node, std::size_t i, const Tensor& tensor) {
   if (is_norm && i >= 3) return Role::Buffer;
   if (is_norm) return Role::Norm;
   return tensor.shape().rank() > 1 ? Role::Weight : Role::Bias;
+}
+
+bool is_uniform(const Tensor& tensor) {
+  const auto same = [](auto values) {
+    return std::ranges::all_of(values, [&](auto value) { return value == values.front(); });
+  };
+  return tensor.dtype() == DType::F64 ? same(tensor.data<double>()) : same(tensor.data<float>());
 }
 
 // A name that checkpoints can have: dots separate modules, and no part is empty.
@@ -106,21 +114,20 @@ void ImportedGraph::add_parameters() {
       if (!is_floating(tensor.dtype()) || tensor.shape().rank() == 0) continue;
       add_parameter(found->first, found->second, role_of(node, i, tensor));
     }
-    // A constant of several numbers is a buffer, as a graph has no other place for it.
+    // A constant of different numbers is a buffer, as a graph has no other place for it.
     const auto value = node.attributes.find("value");
     if (node.op != "Constant" || value == node.attributes.end() || value->second.tensor == nullptr) continue;
     const FileTensor& tensor = value->second.tensor;
-    if (is_floating(tensor->dtype()) && tensor->elements() > 1) add_parameter(node.outputs.front(), tensor, Role::Buffer);
+    if (is_floating(tensor->dtype()) && !is_uniform(*tensor)) add_parameter(node.outputs.front(), tensor, Role::Buffer);
   }
 }
 
 void ImportedGraph::add_parameter(const std::string& name, const FileTensor& tensor, Role role) {
   // Lockstep's export has the tables with which it resamples as tensors of such names.
   if (name.starts_with(kConstantName)) role = Role::Buffer;
-  parameters_[name] = &add_at(name, {.shape = tensor->shape(),
-                                     .initialize = values_of(tensor),
-                                     .role = role,
-                                     .trainable = role != Role::Buffer});
+  parameters_[name] = &add_at(
+      name,
+      {.shape = tensor->shape(), .initialize = values_of(tensor), .role = role, .trainable = role != Role::Buffer});
 }
 
 // Norms whose statistics are parameters count their updates, beside the mean: "bn1.num_batches_tracked".
@@ -206,6 +213,19 @@ std::vector<Value> ImportedGraph::trace(const std::vector<Value>& inputs) const 
     outputs.push_back(found->second.value);
   }
   return outputs;
+}
+
+std::vector<io::NamedTensor> initial_weights(const std::filesystem::path& file) {
+  const ImportedModel model(file);
+  std::vector<io::NamedTensor> weights;
+  RandomStream unused(0, 0);
+  for (const NamedParameter& named : model.named_parameters()) {
+    if (named.parameter->is_integer) continue;
+    Tensor exact(named.parameter->shape, DType::F64);
+    named.parameter->initialize(exact.shape(), exact.data<double>(), unused);
+    weights.push_back({named.name, exact.to(DType::F32)});
+  }
+  return weights;
 }
 
 ImportedModel::ImportedModel(const std::filesystem::path& file)

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/io/named_tensor.h"
 #include "lockstep/nn/child.h"
 #include "lockstep/onnx/import/model_file.h"
 
@@ -54,6 +55,9 @@ class ImportedGraph {
   std::map<std::string, const Parameter*> parameters_;             // by the name in the file
   std::map<std::string, const Parameter*> counters_;               // see Tracing
 };
+
+// Returns the parameters of the file's model, without numbers of updates of batch norms. Throws as ImportedGraph does.
+std::vector<io::NamedTensor> initial_weights(const std::filesystem::path& file);
 
 class ImportedModel : public nn::Module {
  public:

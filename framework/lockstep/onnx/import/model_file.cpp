@@ -41,7 +41,8 @@ class ModelReader {
     for (Field field; fields.next(field);) {
       if (field.number == 7) graph = field.text();
       if (field.number == 8) read_version(field.text());
-      check(field.number != 25, kSite, "the model defines functions of its own, expected operators of ONNX's set alone");
+      check(field.number != 25, kSite,
+            "the model defines functions of its own, expected operators of ONNX's set alone");
     }
     check(!graph.empty(), kSite, "the file has no graph");
     check(model_.operators >= kOldest && model_.operators <= kNewest, kSite,
@@ -91,6 +92,19 @@ class ModelReader {
       if (!model_.tensors.contains(input.name)) model_.inputs.push_back(std::move(input));
     }
     check(!model_.outputs.empty(), kSite, "the graph has no output");
+    separate_tensors();
+  }
+
+  // PyTorch writes tensors with equal values once, and an Identity for each further name: "bn2.running_mean" of
+  // "bn1.running_mean". These are tensors of their own, which training makes different.
+  void separate_tensors() {
+    std::erase_if(model_.nodes, [&](const FileNode& node) {
+      if (node.op != "Identity" || node.inputs.size() != 1) return false;
+      const auto found = model_.tensors.find(node.inputs.front());
+      if (found == model_.tensors.end()) return false;
+      model_.tensors.emplace(node.outputs.front(), found->second);
+      return true;
+    });
   }
 
   void read_node(std::string_view message) {

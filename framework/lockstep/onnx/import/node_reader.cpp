@@ -119,9 +119,22 @@ Numbers NodeReader::wholes_of(std::size_t i, const std::string& attribute) const
   return has(i) ? wholes(i, attribute) : wholes_attribute(attribute);
 }
 
-void NodeReader::set(Value value, std::size_t output) const {
-  require(output < node_.outputs.size(), formatted("it has {} outputs, expected {} or more", node_.outputs.size(), output + 1));
-  tracing_.operands.insert_or_assign(node_.outputs[output], Operand{.value = value});
+bool NodeReader::is_zero(std::size_t i) const {
+  const Operand& input = operand(i);
+  if (input.constant == nullptr || input.parameter != nullptr) return false;
+  return std::ranges::all_of(numbers_of<double>(*input.constant), [](double number) { return number == 0; });
+}
+
+void NodeReader::set(Value value, std::size_t output, std::int64_t in_front) const {
+  if (in_front == 0) {
+    in_front = 1;
+    for (std::size_t i = 0; i < inputs(); ++i) {
+      if (has(i)) in_front = std::max(in_front, operand(i).in_front);
+    }
+  }
+  require(output < node_.outputs.size(),
+          formatted("it has {} outputs, expected {} or more", node_.outputs.size(), output + 1));
+  tracing_.operands.insert_or_assign(node_.outputs[output], Operand{.value = value, .in_front = in_front});
 }
 
 void NodeReader::set_constant(Tensor tensor) const {

@@ -12,6 +12,7 @@
 #include "lockstep/core/format.h"
 #include "lockstep/graph/graph.h"
 #include "lockstep/onnx/import/model_file.h"
+#include "lockstep/ops/slice.h"
 
 namespace lockstep::onnx {
 
@@ -22,6 +23,8 @@ struct Operand {
   Value value = {};
   FileTensor constant = {};
   const Parameter* parameter = nullptr;  // of `constant`
+  // Where the axis with the samples has others in front of them: 5 of an axis (5 positions, samples) joined.
+  std::int64_t in_front = 1;
 };
 
 using Operands = std::map<std::string, Operand>;
@@ -66,6 +69,9 @@ class NodeReader {
   Shape shape(std::size_t i) const;
   // Input i in the trace with as many samples as the file was written for; null: this is such a trace.
   const Operand* before(std::size_t i) const;
+  std::int64_t in_front(std::size_t i) const { return operand(i).in_front; }
+  // Whether input i is a constant with 0 in all elements.
+  bool is_zero(std::size_t i) const;
 
   bool has_attribute(const std::string& name) const { return node_.attributes.contains(name); }
   std::int64_t whole_attribute(const std::string& name, std::int64_t otherwise) const;
@@ -75,7 +81,8 @@ class NodeReader {
   // Numbers that older versions have as an attribute and newer ones as input i; none if both are missing.
   Numbers wholes_of(std::size_t i, const std::string& attribute) const;
 
-  void set(Value value, std::size_t output = 0) const;
+  // Sets an output; without `in_front` (see Operand) that of the inputs.
+  void set(Value value, std::size_t output = 0, std::int64_t in_front = 0) const;
   void set_constant(Tensor tensor) const;
 
   // Throws Error that names the node.
@@ -102,12 +109,21 @@ std::span<const Reading> pointwise_readings();  // functions of each element
 std::span<const Reading> window_readings();     // convolutions, pooling, resampling
 std::span<const Reading> product_readings();    // products of matrices, and recurrent layers
 std::span<const Reading> norm_readings();       // normalisations and softmax
-std::span<const Reading> shape_readings();      // shapes, parts, joins, padding
+std::span<const Reading> shape_readings();      // shapes, parts along axes, joins
+std::span<const Reading> element_readings();    // elements by their indices, repeated and padded
 std::span<const Reading> reduction_readings();  // sums, means, greatest and least elements
 
 // Computes a node whose inputs are all constants, if its operator is one with which sizes are computed; else returns
 // false.
 bool fold(const NodeReader& reader);
+
+// What nodes of values and of constants share. The sizes of a Reshape: 0 stands for those of x, one -1 for what is
+// left.
+Numbers resolved_sizes(const NodeReader& reader, const Shape& x, Numbers sizes);
+// The elements that a Slice takes along each axis of x.
+std::vector<AxisRange> ranges_of(const NodeReader& reader, const Shape& x);
+// The order of the axes that a Transpose has.
+std::vector<int> order_of(const NodeReader& reader, int rank);
 
 // Returns the axis in [0, rank), of which a negative one counts from the end. Throws Error for another.
 int axis_of(const NodeReader& reader, std::int64_t axis, int rank);

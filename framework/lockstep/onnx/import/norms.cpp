@@ -20,13 +20,15 @@ void read_batch_norm(const NodeReader& r) {
   const bool known = counter != r.tracing().counters.end();
   if (known) parameters.batches = counter->second;
   if (!r.graph().training() || !known) {
-    r.require(!r.graph().training(), "scale, shift, mean and variance are not all tensors of the file, which training needs");
+    r.require(!r.graph().training(),
+              "scale, shift, mean and variance are not all tensors of the file, which training needs");
     r.set(batch_norm2d_inference(r.value(0), r.value(1), r.value(2), r.value(3), r.value(4), epsilon));
     return;
   }
-  r.set(nn::batch_norm(r.value(0), parameters,
-                       {.channels = r.shape(1)[0], .epsilon = epsilon, .momentum = 1 - r.real_attribute("momentum", 0.9)},
-                       r.graph().path()));
+  r.set(
+      nn::batch_norm(r.value(0), parameters,
+                     {.channels = r.shape(1)[0], .epsilon = epsilon, .momentum = 1 - r.real_attribute("momentum", 0.9)},
+                     r.graph().path()));
 }
 
 void read_instance_norm(const NodeReader& r) {

@@ -61,7 +61,8 @@ void read_hard_sigmoid(const NodeReader& r) {
 }
 
 void read_selu(const NodeReader& r) {
-  const double alpha = r.real_attribute("alpha", 1.6732632423543772), gamma = r.real_attribute("gamma", 1.0507009873554805);
+  const double alpha = r.real_attribute("alpha", 1.6732632423543772),
+               gamma = r.real_attribute("gamma", 1.0507009873554805);
   r.set(elu(r.value(0), alpha) * gamma);
 }
 
@@ -124,7 +125,8 @@ std::span<const Reading> pointwise_readings() {
       {"Softplus", [](const NodeReader& r) { r.set(softplus(r.value(0))); }},
       {"Softsign", [](const NodeReader& r) { r.set(r.value(0) / (abs(r.value(0)) + 1.0)); }},
       {"Mish", [](const NodeReader& r) { r.set(r.value(0) * tanh(softplus(r.value(0)))); }},
-      {"LeakyRelu", [](const NodeReader& r) { r.set(leaky_relu(r.value(0), r.real_attribute("alpha", 0.01))); },
+      {"LeakyRelu",
+       [](const NodeReader& r) { r.set(leaky_relu(r.value(0), r.real_attribute("alpha", 0.01))); },
        {"alpha"}},
       {"Elu", [](const NodeReader& r) { r.set(elu(r.value(0), r.real_attribute("alpha", 1))); }, {"alpha"}},
       {"Selu", read_selu, {"alpha", "gamma"}},

@@ -76,8 +76,11 @@ RecurrentOutputs run_recurrent(const NodeReader& r, const RecurrentNode& node, s
   }
   Value x = permute(r.value(0), {1, 0, 2});
   if (reverse) x = flip(x, {1});
-  const Value h = state_of(r.value(5));
-  RecurrentOutputs outputs = node.cell != 0 ? lstm(x, directions, h, state_of(r.value(node.cell))) : gru(x, directions, h);
+  // Zeros have the number of samples of the file; without states the op takes zeros by itself.
+  const bool zeros = !r.has(5) || (r.is_zero(5) && (node.cell == 0 || r.is_zero(node.cell)));
+  const Value h = zeros ? Value() : state_of(r.value(5));
+  const Value c = zeros || node.cell == 0 ? Value() : state_of(r.value(node.cell));
+  RecurrentOutputs outputs = node.cell != 0 ? lstm(x, directions, h, c) : gru(x, directions, h);
   if (reverse) outputs.y = flip(outputs.y, {1});
   return outputs;
 }

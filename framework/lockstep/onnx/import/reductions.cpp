@@ -18,7 +18,8 @@ void read_reduction(const NodeReader& r) {
     r.set(r.value(0));
     return;
   }
-  r.set(reduce(r.value(0), Axes(std::vector<int>(numbers.begin(), numbers.end())), r.whole_attribute("keepdims", 1) != 0));
+  r.set(reduce(r.value(0), Axes(std::vector<int>(numbers.begin(), numbers.end())),
+               r.whole_attribute("keepdims", 1) != 0));
 }
 
 }  // namespace

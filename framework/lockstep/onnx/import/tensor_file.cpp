@@ -138,8 +138,10 @@ Form form_of(const RawTensor& raw) {
     case FileType::Bool:
       return {1, DType::I32};
   }
-  fail(kSite, "tensor {}: its type has the number {} in ONNX, expected float32, 64, 16, bfloat16, int64, 32, 8, uint8 "
-              "or bool", raw.name, raw.type);
+  fail(kSite,
+       "tensor {}: its type has the number {} in ONNX, expected float32, 64, 16, bfloat16, int64, 32, 8, uint8 "
+       "or bool",
+       raw.name, raw.type);
 }
 
 // Converts `From` of the file, whose bytes need not be aligned, to `To`.

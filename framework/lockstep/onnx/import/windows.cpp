@@ -164,18 +164,17 @@ void read_resize(const NodeReader& r) {
   const bool newer = r.operators() >= 11;  // before: x and factors
   const Enlarging enlarging = enlarging_of(r, newer ? 2 : 1, newer ? 3 : 4);
   const std::string mode = r.text_attribute("mode", "nearest");
-  const std::string places =
-      r.text_attribute("coordinate_transformation_mode", newer ? "half_pixel" : "asymmetric");
+  const std::string places = r.text_attribute("coordinate_transformation_mode", newer ? "half_pixel" : "asymmetric");
   const bool whole = std::ranges::all_of(enlarging.scale, [](double f) { return f == std::floor(f); });
   UpsampleOptions options{.size = enlarging.size, .scale = enlarging.scale};
   if (mode == "nearest") {
     const std::string rounding = r.text_attribute("nearest_mode", newer ? "round_prefer_floor" : "floor");
     const bool as_pytorch = places == "asymmetric" && rounding == "floor";
     // With whole factors the middle of an element is nearest to the element that the factor gives.
-    const bool same = places.ends_with("half_pixel") && rounding.starts_with("round_prefer") && whole &&
-                      !enlarging.scale.empty();
-    r.require(as_pytorch || same, formatted("nearest elements with {} and {}, expected asymmetric and floor", places,
-                                            rounding));
+    const bool same =
+        places.ends_with("half_pixel") && rounding.starts_with("round_prefer") && whole && !enlarging.scale.empty();
+    r.require(as_pytorch || same,
+              formatted("nearest elements with {} and {}, expected asymmetric and floor", places, rounding));
   } else {
     r.require(mode == "linear", formatted("mode is {}, expected nearest or linear", mode));
     r.require(places == "align_corners" || places == "half_pixel" || places == "pytorch_half_pixel",
