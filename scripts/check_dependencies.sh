@@ -26,7 +26,7 @@ parallel:   core host graph plan optim comm
 data:       core io comm
 checkpoint: core host graph plan optim io
 infer:      core graph plan nn io checkpoint
-onnx:       core graph ops nn io
+onnx:       core graph ops nn plan io
 launch:     core host io
 preflight:  core host comm io launch
 train:      core host graph ops kernels nn metrics plan optim comm io parallel data checkpoint infer preflight onnx

@@ -16,6 +16,7 @@
 #include "lockstep/core/random.h"
 #include "lockstep/infer/predictor.h"
 #include "lockstep/io/atomic_file.h"
+#include "lockstep/onnx/c/c_source.h"
 #include "lockstep/onnx/document.h"
 #include "lockstep/onnx/export.h"
 #include "lockstep/onnx/import/imported_model.h"
@@ -36,7 +37,9 @@ constexpr const char* kExportHelp = R"(Examples:
   lockstep export runs/train_gpt --output gpt.onnx --batch 1             by the program that trained it
   lockstep export --model resnet50 --weights resnet50.h5 --output resnet50.onnx --batch 8
   lockstep export runs/flow --output flow.onnx --example test_data_set_0
+  lockstep export flow.onnx --output flow.c                              flow.c, flow.h, flow.weights: C99, no library
 
+.c: C99 source of a model of ONNX, with NAME.h and NAME.weights beside it, for programs that only infer: no MPI, no library.
 .onnx: the model for evaluation, with operators of version 13 and the batch's size fixed. Normalise inputs as in
 training. Without --model, the program that wrote the checkpoint takes this one's place, with --onnx and the options of
 that run; options that export does not have, such as --data-dir, are for it, and --example then has samples of its data.
@@ -49,6 +52,7 @@ struct ExportOptions {
   std::string source, output, model, example, program;
   std::int64_t batch = 1, classes = 0;
   std::vector<std::int64_t> shape;
+  bool is_c = false;
 };
 
 void write_file(const fs::path& path, const std::string& bytes) {
@@ -120,7 +124,28 @@ void export_by_program(const ExportOptions& o, const std::vector<std::string>& f
   start_program(checkpoint::find_weights(o.source, checkpoint::Pick::Newest), o.program, std::move(request));
 }
 
+// From a file of ONNX: given, or written first for a named model.
+void export_c(const ExportOptions& o) {
+  check(!o.model.empty() || fs::path(o.source).extension() == ".onnx", "export",
+        "C is written from a model of ONNX: expected NAME.onnx, or --model; `lockstep export RUN --output NAME.onnx` "
+        "writes that of a run");
+  fs::path file = o.source;
+  if (!o.model.empty()) {
+    ExportOptions model = o;
+    model.output = (file = o.output).replace_extension(".onnx");
+    export_onnx(model);
+  }
+  const onnx::CSource made = onnx::write_c_source(file, o.output);
+  fs::path name = o.output;
+  fmt::print("{}, .h, .weights: {} bytes of weights, {} bytes of memory beside them\n", name.string(),
+             made.weights.size(), made.arena);
+}
+
 void export_source(const ExportOptions& o, const std::vector<std::string>& further) {
+  if (o.is_c || fs::path(o.output).extension() == ".c") {
+    export_c(o);
+    return;
+  }
   const bool is_model = fs::path(o.output).extension() == ".onnx";
   const bool has_program = is_model && o.model.empty();
   check(further.empty() || has_program, "command line",
@@ -151,7 +176,7 @@ void add_export_command(CLI::App& app) {
   command->add_option(
       "weights,--weights", o->source,
       "A run, a checkpoint, or weights as .h5, .safetensors or .npz; of a model without: initial weights");
-  command->add_option("--output", o->output, "The new file: .onnx, .safetensors, .npz or .h5")->required();
+  command->add_option("--output", o->output, "The new file: .onnx, .c, .safetensors, .npz or .h5")->required();
   command->add_option("--model", o->model,
                       "For .onnx: a name that `lockstep models` lists; without it the model of the run");
   command
@@ -167,6 +192,9 @@ void add_export_command(CLI::App& app) {
       ->delimiter(',');
   command->add_option("--example", o->example,
                       "For .onnx: a folder for an input and its output, as ONNX lays out its test data");
+  command->add_flag(
+      "--c", o->is_c,
+      "Write C99 source that computes the model, with NAME.h and NAME.weights beside it; also by a NAME.c");
   command->callback([o, command] { export_source(*o, command->remaining()); });
 }
 

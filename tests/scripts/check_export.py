@@ -2,7 +2,7 @@
 """`lockstep export` and `import`, read by others: check_export.py LOCKSTEP. Status 77 skips: no onnx, torch or NumPy.
 
 Every model of `lockstep models` becomes ONNX, is checked by onnx, and computes Lockstep's logits in another runtime to 1e-5 of the
-largest one; weights come back from safetensors and NumPy's archives bit by bit.
+largest one, as does its C source; weights come back from safetensors and NumPy's archives bit by bit.
 """
 import json
 import pathlib
@@ -12,6 +12,7 @@ import tempfile
 import zipfile
 
 try:
+    import c_source
     import numpy as np
     import onnx
     import onnx_runtime
@@ -63,7 +64,10 @@ def check_model(entry, folder):
     nodes, distance = onnx_runtime.compare(path, folder / "data")
     model = onnx.load(str(path))
     assert {p.name for p in model.graph.initializer} >= {t["name"] for t in tensors if "num_batches" not in t["name"]}, name
-    print(f"{name}: {nodes} nodes, logits within {distance:.1e}", flush=True)
+    tensors = [onnx_runtime.load_tensor(folder / "data" / f"{which}_0.pb")[1] for which in ("input", "output")]
+    in_c = c_source.distance(lockstep, path, tensors[:1], tensors[1], folder, f"model_{name}")
+    assert in_c < 1e-5, f"{name}: logits of the C source differ by {in_c:.2g} of the largest one"
+    print(f"{name}: {nodes} nodes, logits within {distance:.1e}, of C source {in_c:.1e}", flush=True)
 
 
 def check_weights(folder):

@@ -2,7 +2,7 @@
 """`lockstep export RUN`, read by another runtime: check_export_runs.py LOCKSTEP [CASE...]. Status 77 skips: no onnx, torch or NumPy.
 
 Models of fields, of series, of text and of clicks are trained for two steps and exported by the programs that train them; the example's
-output, which Lockstep computed, comes out of the ONNX file in another runtime to 1e-5 of its largest number, and is what `lockstep
+output, which Lockstep computed, comes out of the ONNX file in another runtime, and out of C source, to 1e-5 of its largest number, and is what `lockstep
 predict` writes, but for the units of files that are normalised.
 """
 import pathlib
@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 try:
+    import c_source
     import numpy as np
     import onnx_runtime
 except ImportError as error:
@@ -69,9 +70,13 @@ with tempfile.TemporaryDirectory() as name:
         try:
             call(folder, lockstep, "export", case, "--output", f"{case}.onnx", "--example", f"{case}.data", "--batch", 3)
             nodes, distance = onnx_runtime.compare(folder / f"{case}.onnx", folder / f"{case}.data")
+            data = folder / f"{case}.data"
+            inputs = [onnx_runtime.load_tensor(path)[1] for path in sorted(data.glob("input_*.pb"))]
+            in_c = c_source.distance(lockstep, folder / f"{case}.onnx", inputs, onnx_runtime.load_tensor(data / "output_0.pb")[1], folder, f"run_{case}")
+            assert in_c < 1e-5, f"the output of the C source differs by {in_c:.2g} of the largest number"
             if program == "train_fields":
                 compare_with_predict(folder, case)
-            print(f"{case}: {nodes} nodes, output within {distance:.1e}", flush=True)
+            print(f"{case}: {nodes} nodes, output within {distance:.1e}, of C source {in_c:.1e}", flush=True)
         except (SystemExit, AssertionError, KeyError, RuntimeError, TypeError) as error:
             failed.append(case)
             print(f"{case}: {error!r}", flush=True)

@@ -1,0 +1,13 @@
+// The functions of C that generated sources call.
+#pragma once
+
+#include <set>
+#include <string>
+
+namespace lockstep::onnx {
+
+// Returns the text of these functions, and of those that they call, in an order that C accepts. Throws Error for a name
+// that is none of them.
+std::string c_helpers(const std::set<std::string>& names);
+
+}  // namespace lockstep::onnx
