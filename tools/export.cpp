@@ -24,6 +24,7 @@
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
 #include "tools/safetensors.h"
+#include "tools/usage.h"
 #include "tools/use_weights.h"
 
 namespace lockstep::tools {
@@ -75,8 +76,6 @@ void write_weights(const fs::path& path, std::span<const io::NamedTensor> tensor
   } else if (form == ".npz") {
     write_file(path, datasets::write_npz(tensors));
   } else {
-    check(form == ".h5" || form == ".hdf5", "export",
-          "--output is {}, expected a name that ends in .safetensors, .npz or .h5", path.string());
     checkpoint::save_weights(path, tensors);
     fmt::print("{}: {} tensors\n", path.string(), tensors.size());
   }
@@ -92,7 +91,6 @@ Tensor example_input(const Shape& shape) {
 
 void export_onnx(const ExportOptions& o) {
   const models::ModelEntry& entry = models::find_model(o.model);
-  check(o.batch > 0, "export", "a batch of {} samples, expected at least 1", o.batch);
   const Shape sample = o.shape.empty() ? entry.image : Shape(o.shape);
   const auto model = models::build_model(o.model, o.classes, sample);
   infer::Predictor predict(*model, [&](const plan::Inputs& in) { return (*model)(in["image"]); }, {.batch = o.batch});
@@ -114,9 +112,6 @@ void export_onnx(const ExportOptions& o) {
 
 // Of a model that only the program of the run can build. `further` are options for it.
 void export_by_program(const ExportOptions& o, const std::vector<std::string>& further) {
-  check(o.batch > 0, "export", "a batch of {} samples, expected at least 1", o.batch);
-  check(o.classes == 0 && o.shape.empty(), "export",
-        "--classes and --shape are for --model, expected none of them with a run, which knows both");
   UseRequest request{.use = UseRequest::Use::Export, .result = o.output};
   request.user.push_back(fmt::format("--batch-size={}", o.batch));
   if (!o.example.empty()) request.user.push_back(fmt::format("--onnx-example={}", o.example));
@@ -124,11 +119,8 @@ void export_by_program(const ExportOptions& o, const std::vector<std::string>& f
   start_program(checkpoint::find_weights(o.source, checkpoint::Pick::Newest), o.program, std::move(request));
 }
 
-// From a file of ONNX: given, or written first for a named model.
+// From a file of ONNX, or of a named model, whose file is written first.
 void export_c(const ExportOptions& o) {
-  check(!o.model.empty() || fs::path(o.source).extension() == ".onnx", "export",
-        "C is written from a model of ONNX: expected NAME.onnx, or --model; `lockstep export RUN --output NAME.onnx` "
-        "writes that of a run");
   fs::path file = o.source;
   if (!o.model.empty()) {
     ExportOptions model = o;
@@ -136,31 +128,55 @@ void export_c(const ExportOptions& o) {
     export_onnx(model);
   }
   const onnx::CSource made = onnx::write_c_source(file, o.output);
-  fs::path name = o.output;
-  fmt::print("{}, .h, .weights: {} bytes of weights, {} bytes of memory beside them\n", name.string(),
-             made.weights.size(), made.arena);
+  fmt::print("{}, .h, .weights: {} bytes of weights, {} bytes of memory beside them\n", o.output, made.weights.size(),
+             made.memory);
+}
+
+enum class Form : std::uint8_t { Onnx, C, Weights };
+
+Form form_of(const std::string& output) {
+  const std::string ending = fs::path(output).extension();
+  if (ending == ".onnx") return Form::Onnx;
+  if (ending == ".c") return Form::C;
+  check(ending == ".safetensors" || ending == ".npz" || ending == ".h5" || ending == ".hdf5", "export",
+        "--output is {}, expected a name that ends in .onnx, .c, .safetensors, .npz or .h5", output);
+  return Form::Weights;
+}
+
+bool is_onnx(const std::string& source) { return fs::path(source).extension() == ".onnx"; }
+
+// Whether only the program of a run can build the model.
+bool needs_program(const ExportOptions& o, Form form) {
+  return form != Form::Weights && o.model.empty() && !is_onnx(o.source);
+}
+
+void check_options(const ExportOptions& o, const std::vector<std::string>& further) {
+  const Form form = form_of(o.output);
+  check(o.batch > 0, "export", "a batch of {} samples, expected at least 1", o.batch);
+  check(!o.is_c || form == Form::C, "export", "--output is {}, expected a name that ends in .c with --c", o.output);
+  check(!is_onnx(o.source) || form != Form::Onnx, "export",
+        "{} is a model of ONNX already, expected --output NAME.c, or weights", o.source);
+  check(further.empty() || needs_program(o, form), "export",
+        "{} is no option of export, expected those of `lockstep export --help`; a program's options are for --output "
+        "NAME.onnx or NAME.c of a run",
+        further.empty() ? "" : further.front());
+  check(form != Form::Weights || (o.model.empty() && o.example.empty()), "export",
+        "--output is {}, and --model and --example are for .onnx and .c", o.output);
+  check(!needs_program(o, form) || (o.classes == 0 && o.shape.empty()), "export",
+        "--classes and --shape are for --model, expected none of them with a run, which knows both");
+  check(!o.source.empty() || !o.model.empty(), "export",
+        "no weights are named, expected a run, a checkpoint or a weights file");
 }
 
 void export_source(const ExportOptions& o, const std::vector<std::string>& further) {
-  if (o.is_c || fs::path(o.output).extension() == ".c") {
-    export_c(o);
-    return;
-  }
-  const bool is_model = fs::path(o.output).extension() == ".onnx";
-  const bool has_program = is_model && o.model.empty();
-  check(further.empty() || has_program, "command line",
-        "{} is no option of export, expected those of `lockstep export --help`; a program's options are for --output "
-        "NAME.onnx without --model",
-        further.empty() ? "" : further.front());
-  check(is_model || o.model.empty(), "export", "--output is {}, and --model is for .onnx", o.output);
-  if (is_model && !o.model.empty()) {
-    export_onnx(o);
-    return;
-  }
-  check(is_model || o.example.empty(), "export", "--output is {}, and --example is for .onnx", o.output);
-  check(!o.source.empty(), "export", "no weights are named, expected a run, a checkpoint or a weights file");
-  if (is_model) {
+  check_usage([&] { check_options(o, further); });
+  const Form form = form_of(o.output);
+  if (needs_program(o, form)) {
     export_by_program(o, further);
+  } else if (form == Form::C) {
+    export_c(o);
+  } else if (form == Form::Onnx) {
+    export_onnx(o);
   } else {
     write_weights(o.output, weights_of(o.source));
   }
@@ -192,9 +208,8 @@ void add_export_command(CLI::App& app) {
       ->delimiter(',');
   command->add_option("--example", o->example,
                       "For .onnx: a folder for an input and its output, as ONNX lays out its test data");
-  command->add_flag(
-      "--c", o->is_c,
-      "Write C99 source that computes the model, with NAME.h and NAME.weights beside it; also by a NAME.c");
+  command->add_flag("--c", o->is_c,
+                    "The output is C99 source that computes the model, as --output NAME.c alone says too");
   command->callback([o, command] { export_source(*o, command->remaining()); });
 }
 
@@ -204,7 +219,13 @@ void add_import_command(CLI::App& app) {
   auto o = std::make_shared<ExportOptions>();
   command->add_option("file", o->source, "Weights as .safetensors, .npz, .onnx, or HDF5 by h5py")->required();
   command->add_option("--output", o->output, "The new file, .h5, .safetensors or .npz")->required();
-  command->callback([o] { write_weights(o->output, weights_of(o->source)); });
+  command->callback([o] {
+    check_usage([&] {
+      check(form_of(o->output) == Form::Weights, "import",
+            "--output is {}, expected a name that ends in .safetensors, .npz or .h5", o->output);
+    });
+    write_weights(o->output, weights_of(o->source));
+  });
 }
 
 }  // namespace lockstep::tools

@@ -70,6 +70,26 @@ def check_model(entry, folder):
     print(f"{name}: {nodes} nodes, logits within {distance:.1e}, of C source {in_c:.1e}", flush=True)
 
 
+def check_c_files(folder):
+    """Weights that are damaged or of another model are an error of the C source, and so are options that do not fit."""
+    call("export", "--c", "--model", "mnist_mlp", "--output", folder / "net.c")
+    library, weights = c_source.build(lockstep, folder / "net.onnx", folder, "net")
+    image, expected = np.zeros((2, 784), np.float32), (2, 10)
+    assert np.isfinite(c_source.run(library, weights, [image], expected, "net")).all()
+    whole = weights.read_bytes()
+    for damaged in (b"", whole[:20], whole[:-1], whole + b"x", whole[:40] + bytes([whole[40] ^ 1]) + whole[41:], b"x" + whole[1:]):
+        weights.write_bytes(damaged)
+        try:
+            c_source.run(library, weights, [image], expected, "net")
+        except AssertionError as error:
+            assert str(error) == "load: status 3", error
+        else:
+            raise SystemExit(f"{len(damaged)} bytes were taken as weights")
+    for words in (["--output", "net.xyz"], ["--output", "net.c", "--c"], ["x.h5", "--c", "--output", "net.h5"], ["net.onnx", "--output", "b.onnx"]):
+        call("export", *words, status=2)
+    assert "letter in front" in call("export", folder / "net.onnx", "--output", folder / "9.c", status=1)
+
+
 def check_weights(folder):
     random = np.random.default_rng(1)
     half = random.standard_normal(7).astype(np.float16)
@@ -122,6 +142,7 @@ def check_npz(folder):
 with tempfile.TemporaryDirectory() as name:
     check_weights(pathlib.Path(name))
     check_npz(pathlib.Path(name))
+    check_c_files(pathlib.Path(name))
     models = {entry["name"]: entry for entry in json.loads(call("models", "--json"))}
     for model in sys.argv[2:] or models:
         check_model(models[model], pathlib.Path(name))

@@ -72,7 +72,7 @@ with tempfile.TemporaryDirectory() as name:
             nodes, distance = onnx_runtime.compare(folder / f"{case}.onnx", folder / f"{case}.data")
             data = folder / f"{case}.data"
             inputs = [onnx_runtime.load_tensor(path)[1] for path in sorted(data.glob("input_*.pb"))]
-            in_c = c_source.distance(lockstep, folder / f"{case}.onnx", inputs, onnx_runtime.load_tensor(data / "output_0.pb")[1], folder, f"run_{case}")
+            in_c = c_source.distance(lockstep, folder / f"{case}.onnx", inputs, onnx_runtime.load_tensor(data / "output_0.pb")[1], folder, "run_" + case.replace("-", "_"))
             assert in_c < 1e-5, f"the output of the C source differs by {in_c:.2g} of the largest number"
             if program == "train_fields":
                 compare_with_predict(folder, case)

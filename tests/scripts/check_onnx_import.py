@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Models that PyTorch has exported as ONNX, computed by Lockstep: check_onnx_import.py FOLDER_OF_LOCKSTEP_C [CASE...].
+"""Models that PyTorch has exported as ONNX, computed by Lockstep: check_onnx_import.py FOLDER_OF_LOCKSTEP_C LOCKSTEP [CASE...].
 
 Each is exported for two samples with the batch's size left open, or fixed, and computes PyTorch's outputs for three samples to 1e-4 of
-the largest one. Status 77 skips: no torch, torchvision or NumPy, or no shared library.
+the largest one, in Lockstep and as C source. Status 77 skips: no torch, torchvision or NumPy, or no shared library.
 """
 import pathlib
 import sys
@@ -11,6 +11,7 @@ import warnings
 
 sys.path.insert(0, sys.argv[1])
 try:
+    import c_source
     import lockstep_c
     import numpy as np
     import torch
@@ -154,20 +155,21 @@ def distance(name, path):
     model = lockstep_c.Model({"onnx": str(path), "input": list(shape), "output": list(expected.shape[1:])})
     computed = model.predict(x.numpy())
     assert computed.shape == expected.shape, (name, computed.shape, expected.shape)
-    return np.abs(computed - expected).max() / np.abs(expected).max()
+    in_c = c_source.distance(sys.argv[2], path, [x.numpy()], expected, path.parent, name)
+    return max(np.abs(computed - expected).max() / np.abs(expected).max(), in_c)
 
 
 def main():
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         check_training(pathlib.Path(folder) / "model.onnx")
-        for name in sys.argv[2:] or CASES:
+        for name in sys.argv[3:] or CASES:
             try:
                 worst = distance(name, pathlib.Path(folder) / "model.onnx")
                 print(f"{name}: outputs within {worst:.1e}", flush=True)
                 if not worst < 1e-4:
                     failed.append(name)
-            except (lockstep_c.Error, AssertionError) as error:
+            except (lockstep_c.Error, AssertionError, SystemExit) as error:
                 print(f"{name}: {error}", flush=True)
                 failed.append(name)
     if failed:

@@ -61,6 +61,7 @@ void write_matmul(const CNode& n, const MatmulOp& op) {
 }
 
 void take_rows(const CNode& n, const std::string& table, const std::string& ids, const Numbers& sizes) {
+  n.require(n.body.is_of_sample(), "numbers of rows that are no input");
   n.body.need("take_rows");
   n.body.add(formatted("if (!take_rows({}, {}, {}, {})) return 0;", n.outputs[0], table, ids, c_list(sizes)));
 }

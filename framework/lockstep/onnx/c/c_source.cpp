@@ -75,13 +75,16 @@ class Generator {
 
   CParts run() {
     find_uses();
+    find_varying();
     place_values();
     for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
       if (needed_[i]) write(static_cast<int>(i));
     }
     parts_.output = output_.shape().tail();
+    body_.set_once(false);
     body_.add(formatted("memcpy(output, {}, {} * sizeof(real));", place_of(output_), output_.shape().elements()));
     parts_.body = body_.text();
+    parts_.once = body_.once_text();
     parts_.tables = body_.tables();
     parts_.helpers = c_helpers(body_.helpers());
     parts_.scratch = body_.scratch();
@@ -109,6 +112,7 @@ class Generator {
     last_[root(output_)] = end;
     for (int i = end; i-- > 0;) {
       if (!needed_[static_cast<std::size_t>(i)]) continue;
+      last_.try_emplace({i, 0}, i);  // written, also if it is not read
       for (const Value input : graph_.nodes()[static_cast<std::size_t>(i)].inputs) {
         needed_[static_cast<std::size_t>(input.node())] = true;
         int& last = last_.try_emplace(root(input), i).first->second;
@@ -117,16 +121,30 @@ class Generator {
     }
   }
 
+  // Whether each node depends on an input.
+  void find_varying() {
+    for (const Node& node : graph_.nodes()) {
+      bool varies = node.kind == Node::Kind::Input;
+      for (const Value input : node.inputs) varies = varies || varying_[static_cast<std::size_t>(input.node())];
+      varying_.push_back(varies);
+    }
+  }
+
   void place_values() {
     std::vector<plan::Lifetime*> pointers;
     for (const auto& [key, last] : last_) {
       const Node& node = graph_.nodes()[static_cast<std::size_t>(key.first)];
-      if (node.kind != Node::Kind::Op) continue;
+      if (node.kind != Node::Kind::Op || is_view(node)) continue;
       const Type& type = node.outputs[static_cast<std::size_t>(key.second)];
       const auto bytes = static_cast<std::size_t>(type.shape.elements()) * size_of(type.dtype);
       plan::Lifetime& lifetime = lifetimes_[key];
       lifetime = {.bytes = whole_lines(std::max<std::size_t>(bytes, 1)), .first = key.first, .last = last};
-      pointers.push_back(&lifetime);
+      if (varying_[static_cast<std::size_t>(key.first)]) {
+        pointers.push_back(&lifetime);
+      } else {
+        lifetime.offset = static_cast<std::size_t>(parts_.fixed);
+        parts_.fixed += static_cast<std::int64_t>(lifetime.bytes);
+      }
     }
     parts_.arena = static_cast<std::int64_t>(plan::assign_offsets(pointers));
   }
@@ -137,7 +155,8 @@ class Generator {
     if (node.kind == Node::Kind::Input) return c_name_of_input(node.path);
     if (node.kind == Node::Kind::Parameter) return formatted("(weights + {})", offset_of(*node.parameter));
     const bool is_real = is_floating(node.outputs[static_cast<std::size_t>(key.second)].dtype);
-    return formatted("(({} *)(arena + {}))", is_real ? "real" : "int32_t", lifetimes_.at(key).offset);
+    return formatted("(({} *)({} + {}))", is_real ? "real" : "int32_t",
+                     varying_[static_cast<std::size_t>(key.first)] ? "arena" : "fixed", lifetimes_.at(key).offset);
   }
 
   // Appends the values of a parameter to the weights when it is read first.
@@ -157,6 +176,7 @@ class Generator {
   void write(int i) {
     const Node& node = graph_.nodes()[static_cast<std::size_t>(i)];
     if (node.kind != Node::Kind::Op || is_view(node)) return;
+    body_.set_once(!varying_[static_cast<std::size_t>(i)]);
     CNode c{.body = body_, .graph = graph_, .node = node};
     for (const Value input : node.inputs) {
       c.inputs.push_back(place_of(input));
@@ -172,7 +192,7 @@ class Generator {
 
   const Graph& graph_;
   Value output_;
-  std::vector<bool> needed_;
+  std::vector<bool> needed_, varying_;
   std::map<Key, int> last_;  // the last node that reads each value
   std::map<Key, plan::Lifetime> lifetimes_;
   std::map<const Parameter*, std::size_t> offsets_;
@@ -201,7 +221,7 @@ CSource c_source(const std::filesystem::path& file, const std::string& name) {
   return {.source = c_text(parts, name),
           .header = c_header(parts, name),
           .weights = c_weights(parts),
-          .arena = parts.arena + parts.scratch * static_cast<std::int64_t>(size_of(parts.dtype))};
+          .memory = parts.arena + parts.fixed + parts.scratch * static_cast<std::int64_t>(size_of(parts.dtype))};
 }
 
 CSource write_c_source(const std::filesystem::path& file, const std::filesystem::path& path) {

@@ -11,8 +11,8 @@ namespace lockstep::onnx {
 
 struct CSource {
   std::string source, header;
-  std::string weights;     // bytes of NAME.weights
-  std::int64_t arena = 0;  // bytes that a run needs beside the weights
+  std::string weights;      // bytes of NAME.weights
+  std::int64_t memory = 0;  // bytes that a model needs beside its weights
 };
 
 // Returns the source for the model of a file. `name` begins the names of its functions. Throws Error where the file has

@@ -42,7 +42,8 @@ std::string arguments(const CParts& parts) {
 }
 
 constexpr std::string_view kHead =
-    R"(/* Computes a model, written by Lockstep; NAME.h says how to call it. Compile with -O3 -march=native, link with -lm. */
+    R"(/* Computes a model, written by Lockstep; NAME.h says how to call it. Compile with -O3 -march=native
+ * -ffp-contract=fast, link with -lm. */
 OWN_HEADER
 
 #include <math.h>
@@ -60,16 +61,23 @@ typedef REAL real;
 #define COS cosF
 #define POW powF
 #define FABS fabsF
-#define LANES 16 /* numbers that are computed side by side */
-#define ROWS 4   /* and rows */
+#if defined(__AVX512F__) || !defined(__GNUC__)
+#define VECTOR 64 /* bytes */
+#elif defined(__AVX__)
+#define VECTOR 32
+#else
+#define VECTOR 16
+#endif
+#define LANES ((int)(VECTOR / sizeof(real))) /* numbers that are computed side by side */
+#define ROWS 6   /* and rows */
 #define RANKS 8
 
-enum { ARENA = ARENA_BYTES, SCRATCH = SCRATCH_REALS };
+enum { ARENA = ARENA_BYTES, FIXED = FIXED_BYTES, SCRATCH = SCRATCH_REALS };
 static const uint64_t STRUCTURE = STRUCTURE_NUMBERULL, COUNT = COUNT_NUMBERULL;
 
 struct NAME_model {
   real *weights, *scratch;
-  char *arena;
+  char *arena, *fixed; /* values of a sample, and of all samples */
 };
 )";
 
@@ -81,6 +89,7 @@ void NAME_free(NAME_model *model) {
   free(model->weights);
   free(model->scratch);
   free(model->arena);
+  free(model->fixed);
   free(model);
 }
 
@@ -93,7 +102,9 @@ static int adopt(NAME_model *model, const unsigned char *header) {
   memcpy(facts, header + 8, sizeof facts);
   if (memcmp(header, "MARK", 8) != 0 || facts[0] != STRUCTURE || facts[1] != COUNT) return NAME_WRONG_WEIGHTS;
   for (i = 0; i < COUNT * sizeof(real); ++i) hash = (hash ^ bytes[i]) * 1099511628211ULL;
-  return hash == facts[2] ? NAME_OK : NAME_WRONG_WEIGHTS;
+  if (hash != facts[2]) return NAME_WRONG_WEIGHTS;
+  prepare(model->weights, model->fixed, model->scratch);
+  return NAME_OK;
 }
 
 static NAME_model *allocated(void) {
@@ -102,7 +113,8 @@ static NAME_model *allocated(void) {
   model->weights = zeros((size_t)COUNT * sizeof(real));
   model->scratch = zeros(SCRATCH * sizeof(real));
   model->arena = zeros(ARENA);
-  if (model->weights && model->scratch && model->arena) return model;
+  model->fixed = zeros(FIXED);
+  if (model->weights && model->scratch && model->arena && model->fixed) return model;
   NAME_free(model);
   return NULL;
 }
@@ -212,8 +224,8 @@ std::string c_name_of_input(const std::string& name) {
   std::string result;
   for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   // Names that the function has for itself, or that C has.
-  constexpr std::array<std::string_view, 9> kTaken{"i",     "model",   "samples", "output", "weights",
-                                                   "arena", "scratch", "real",    "long"};
+  constexpr std::array<std::string_view, 10> kTaken{"i",       "s",     "model", "samples", "output",
+                                                    "weights", "arena", "fixed", "scratch", "real"};
   const bool taken = std::ranges::find(kTaken, result) != kTaken.end();
   if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0])) != 0 || taken) result = "in_" + result;
   return result;
@@ -223,6 +235,7 @@ std::string c_text(const CParts& parts, const std::string& name) {
   const bool wide = parts.dtype == DType::F64;
   std::string head = replaced(replaced(std::string(kHead), "OWN_HEADER", formatted("#include \"{}.h\"", name)),
                               "ARENA_BYTES", std::to_string(parts.arena));
+  head = replaced(head, "FIXED_BYTES", std::to_string(parts.fixed));
   head = replaced(head, "SCRATCH_REALS", std::to_string(parts.scratch));
   head = replaced(head, "STRUCTURE_NUMBER", std::to_string(checksum(parts.structure)));
   head = replaced(head, "COUNT_NUMBER", std::to_string(parts.values.size()));
@@ -236,14 +249,20 @@ std::string c_text(const CParts& parts, const std::string& name) {
     names += own + ", ";
     steps += formatted("    {} += {};\n", own, input.sample.elements());
   }
+  constexpr std::string_view kUnused =
+      "  long i = 0;\n  (void)i;\n  (void)weights;\n  (void)fixed;\n  (void)scratch;\n";
   text += formatted(
-      "\n/* One sample; 0 if it cannot be computed. */\nstatic int compute(const real *weights, char *arena, real "
-      "*scratch, {}) {{\n  long i = 0;\n  (void)i;\n  (void)weights;\n  (void)arena;\n  (void)scratch;\n{}"
-      "  return 1;\n}}\n",
-      arguments(parts), parts.body);
+      "\n/* What all samples share. */\nstatic void prepare(const real *weights, char *fixed, real *scratch) "
+      "{{\n{}{}}}\n",
+      kUnused, parts.once);
+  text += formatted(
+      "\n/* One sample; 0 if it cannot be computed. */\nstatic int compute(const real *weights, char *fixed, char "
+      "*arena, "
+      "real *scratch, {}) {{\n{}  (void)arena;\n{}  return 1;\n}}\n",
+      arguments(parts), kUnused, parts.body);
   text += formatted(
       "\nint {}_run({}_model *model, long samples, {}) {{\n  long s;\n  for (s = 0; s < samples; ++s) {{\n"
-      "    if (!compute(model->weights, model->arena, model->scratch, {}output)) return {}_WRONG_ID;\n{}"
+      "    if (!compute(model->weights, model->fixed, model->arena, model->scratch, {}output)) return {}_WRONG_ID;\n{}"
       "    output += {};\n  }}\n  return {}_OK;\n}}\n",
       name, name, arguments(parts), names, name, steps, parts.output.elements(), name);
   return text + replaced(replaced(std::string(kTail), "MARK", std::string(kMark)), "NAME", name);
@@ -263,7 +282,7 @@ std::string c_header(const CParts& parts, const std::string& name) {
   const auto kib = [](std::int64_t bytes) { return std::to_string((bytes + 1023) / 1024); };
   std::string text = replaced(std::string(kHeaderText), "ARGUMENTS", arguments(parts));
   text = replaced(replaced(replaced(text, "INPUTNAMES", names), "SIZES", sizes), "SHAPES", shapes);
-  text = replaced(text, "MEMORY KiB", kib(parts.arena + parts.scratch * width) + " KiB");
+  text = replaced(text, "MEMORY KiB", kib(parts.arena + parts.fixed + parts.scratch * width) + " KiB");
   text = replaced(text, "WEIGHTS KiB", kib(static_cast<std::int64_t>(parts.values.size()) * width) + " KiB");
   return replaced(replaced(text, "UPPER", upper(name)), "NAME", name);
 }

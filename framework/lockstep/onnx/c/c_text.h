@@ -21,11 +21,13 @@ struct CParts {
   std::vector<CInput> inputs;
   Shape output;                // of one sample
   std::string body;            // statements that compute one sample
+  std::string once;            // statements that depend on the weights alone
   std::string tables;          // constants that they read
   std::string helpers;         // functions that they call
   std::vector<double> values;  // the weights, in their order
   std::string structure;       // what the order of the weights follows from
-  std::int64_t arena = 0;      // bytes
+  std::int64_t arena = 0;      // bytes, of values of a sample
+  std::int64_t fixed = 0;      // bytes, of values of all samples
   std::int64_t scratch = 0;    // reals
 };
 

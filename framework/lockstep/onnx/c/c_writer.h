@@ -1,6 +1,6 @@
-// The body of the function that computes one sample, under construction: statements in the order of the graph's nodes,
-// with the places of values in memory. Each function below writes the ops of its subject and returns true, or writes
-// nothing and returns false for another op.
+// The bodies of the functions that compute one sample, and before that what depends on weights alone, under
+// construction: statements in the order of the graph's nodes, with the places of values in memory. Each function below
+// writes the ops of its subject and returns true, or writes nothing and returns false for another op.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,10 @@ namespace lockstep::onnx {
 
 class CBody {
  public:
-  void add(const std::string& statement) { text_ += "  " + statement + "\n"; }
+  // What follows depends on the input, or on the weights alone: it is then computed once.
+  void set_once(bool once) { once_ = once; }
+  bool is_of_sample() const { return !once_; }
+  void add(const std::string& statement) { (once_ ? once_text_ : text_) += "  " + statement + "\n"; }
   // Adds a statement that needs a helper function of c_helpers.h.
   void call(const std::string& helper, const std::string& arguments) {
     need(helper);
@@ -30,12 +33,14 @@ class CBody {
   void scratch(std::int64_t reals) { scratch_ = std::max(scratch_, reals); }
 
   const std::string& text() const { return text_; }
+  const std::string& once_text() const { return once_text_; }
   const std::string& tables() const { return tables_; }
   const std::set<std::string>& helpers() const { return helpers_; }
   std::int64_t scratch() const { return scratch_; }
 
  private:
-  std::string text_, tables_;
+  bool once_ = false;
+  std::string text_, once_text_, tables_;
   std::map<std::string, std::string> names_;  // of tables, by their text
   std::set<std::string> helpers_;
   std::int64_t scratch_ = 0;

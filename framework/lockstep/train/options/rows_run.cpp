@@ -44,7 +44,8 @@ std::vector<OptionRow> folder_rows(Options& o) {
       {.name = "onnx",
        .value = option_value(o.onnx),
        .argument = "FILE",
-       .text = "train nothing: write the model that predicts, with the weights of --resume or --weights, as ONNX, "
+       .text = "train nothing: write the model that predicts, with the weights of --resume or --weights, as ONNX or "
+               "(NAME.c) C source, "
                "for batches of --batch-size samples; on one rank",
        .resume = Resume::Unsaid,
        .effect = Effect::None},

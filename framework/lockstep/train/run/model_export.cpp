@@ -11,6 +11,7 @@
 #include "lockstep/core/log.h"
 #include "lockstep/io/atomic_file.h"
 #include "lockstep/nn/embedding.h"
+#include "lockstep/onnx/c/c_source.h"
 #include "lockstep/onnx/document.h"
 #include "lockstep/onnx/export.h"
 #include "lockstep/plan/compiled_model.h"
@@ -72,10 +73,16 @@ void export_model(const RunParts& run, const nn::Module& module, const plan::Mod
   const Value output = prediction_alone(model)(plan::Inputs(graph, types)).prediction;
   Weights weights(run.trainer, module);
   const std::string bytes = onnx::export_graph(graph, output, kOutputName, weights.source(run.facts.name));
-  write_bytes(options.onnx, bytes);
+  // C source is written from the model of ONNX, which lies beside it.
+  fs::path file = options.onnx;
+  const bool as_c = file.extension() == ".c";
+  if (as_c) file.replace_extension(".onnx");
+  write_bytes(file, bytes);
+  if (as_c) onnx::write_c_source(file, options.onnx);
   const std::vector<std::string> inputs = onnx::exported_inputs(graph, output);
   if (!options.onnx_example.empty()) write_example(run, batch, inputs);
-  log()->info("onnx: {}: {} bytes, for batches of {} samples", options.onnx, bytes.size(), batch.samples());
+  log()->info("onnx: {}: {} bytes, for batches of {} samples", file.string(), bytes.size(), batch.samples());
+  if (as_c) log()->info("c: {}, with its header and its weights", options.onnx);
 }
 
 }  // namespace lockstep::train
