@@ -9,6 +9,7 @@
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/weights.h"
+#include "lockstep/checkpoint/weights_source.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/io/verified_file.h"
 #include "lockstep/train/report/json_text.h"
@@ -101,10 +102,15 @@ void show_file(const std::filesystem::path& path) {
 void add_checkpoint_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("checkpoint", "Verify a checkpoint or weights file and list what is in it");
   auto path = std::make_shared<std::string>();
-  command->add_option("file", *path, "A checkpoint, or weights as HDF5")->required();
+  command->add_option("file", *path, "A checkpoint, weights as HDF5, or a run, of which the newest checkpoint is shown")
+      ->required();
   auto as_json = std::make_shared<bool>(false);
   command->add_flag("--json", *as_json, "One JSON object: whether it is verified, hash, tensors, metadata");
-  command->callback([path, as_json] { *as_json ? show_as_json(*path) : show_file(*path); });
+  command->callback([path, as_json] {
+    // Of a run, its newest checkpoint.
+    if (std::filesystem::is_directory(*path)) *path = checkpoint::find_weights(*path, checkpoint::Pick::Newest).file;
+    *as_json ? show_as_json(*path) : show_file(*path);
+  });
 }
 
 }  // namespace lockstep::tools

@@ -208,6 +208,9 @@ void check_options(const InspectOptions& o) {
   check(!o.json || !(o.summary || o.parameters || !o.svg.empty()), "inspect",
         "--json has the modules and the parameters, and with --plan the plan: expected it without --summary, "
         "--parameters and --svg");
+  const std::string ending = std::filesystem::path(o.svg).extension();
+  check(o.svg.empty() || ending == ".svg" || ending == ".gv", "inspect",
+        "--svg is {}, expected a name that ends in .svg, or in .gv for Graphviz", o.svg);
   check(o.detail == Boxes::Auto || !o.svg.empty(), "inspect",
         "--detail applies to the picture, expected --svg FILE with it");
 }

@@ -11,6 +11,7 @@
 #include <exception>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -101,6 +102,15 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "lockstep (Lockstep " LOCKSTEP_VERSION ")");
   for (const Command& command : kCommands) command.add(app, status);
+  // `lockstep help run` is `lockstep run --help`; `lockstep help`, and no word at all, `lockstep --help`.
+  std::vector<char*> words(argv, argv + argc);
+  static char help[] = "--help";
+  const bool asks_help = argc > 1 && std::string_view(argv[1]) == "help";
+  if (asks_help) words.erase(words.begin() + 1);
+  if (asks_help || argc == 1) words.push_back(help);
+  argc = static_cast<int>(words.size());
+  words.push_back(nullptr);
+  argv = words.data();
   try {
     app.parse(lockstep::launcher::adapt_words(*app.get_subcommand("launch"), argc, argv), argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own status

@@ -1,16 +1,19 @@
 // `lockstep completion` and `lockstep man`.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/train/options/completion.h"
 #include "lockstep/train/options/man_page.h"
 #include "tools/commands.h"
+#include "tools/usage.h"
 
 namespace lockstep::tools {
 namespace {
@@ -27,6 +30,14 @@ train::ProgramDescription described(const CLI::App& app) {
   train::ProgramDescription description = train::describe(app);
   description.name = "lockstep";
   return description;
+}
+
+void print_page(const train::ProgramDescription& program, const std::string& command) {
+  const std::vector<std::pair<std::string, std::string>> pages = train::man_pages(program, kVersion);
+  const std::string name = fmt::format("lockstep-{}.1", command);
+  const auto found = std::ranges::find(pages, name, &std::pair<std::string, std::string>::first);
+  check_usage([&] { check(found != pages.end(), "man", "there is no command '{}'", command); });
+  fmt::print("{}", found->second);
 }
 
 void write_pages(const train::ProgramDescription& program, const std::filesystem::path& folder) {
@@ -57,10 +68,16 @@ void add_completion_command(CLI::App& app) {
 void add_man_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("man", "Print the manual page of this command, or write those of all commands");
-  command->footer("Example: lockstep man | man -l -");
+  command->footer("Examples:\n  lockstep man | man -l -\n  lockstep man run | man -l -      the page of one command");
+  auto name = std::make_shared<std::string>();
+  command->add_option("command", *name, "The command whose page is printed; without one, the page of lockstep");
   auto folder = std::make_shared<std::string>();
   command->add_option("--output", *folder, "A folder for lockstep.1, lockstep-run.1 and the others")->type_name("DIR");
-  command->callback([folder, command, &app] {
+  command->callback([folder, name, command, &app] {
+    if (!name->empty()) {
+      print_page(described(app), *name);
+      return;
+    }
     if (command->count("--output") == 0) {
       fmt::print("{}", train::man_page(described(app), kVersion));
       return;

@@ -74,6 +74,15 @@ if command -v man >/dev/null && command -v groff >/dev/null; then
     expect_no_line '<standard input>|warning:'
   done
 fi
+# Help and the page of one command, by each name that one would try.
+for words in "" "help" "help run" "man run"; do
+  read -ra words <<<"$words"
+  run "$lockstep" "${words[@]}"
+  expect_status 0
+done
+expect_line '^\.TH lockstep' 1
+run "$lockstep" man nothing
+expect_status 2
 # Machines read these.
 for command in models "inspect toy"; do
   read -ra words <<<"$command"

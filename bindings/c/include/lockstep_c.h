@@ -158,8 +158,8 @@ typedef struct lockstep_result {
   int64_t samples;     /* over all ranks and steps of the call */
   int64_t own_samples; /* of this rank */
   int64_t steps;       /* steps of this call: 0 or 1, more of lockstep_trainer_replay() */
-  int64_t updates;     /* updates of the weights since the trainer's first */
-  int64_t skipped;     /* steps skipped since then (skip_not_finite) */
+  int64_t updates;     /* steps since the trainer's first, those that were skipped included */
+  int64_t skipped;     /* of these the skipped ones (skip_not_finite) */
   int32_t stop;        /* 1: the callback of some rank has asked for an end */
   int32_t reserved;
 } lockstep_result;

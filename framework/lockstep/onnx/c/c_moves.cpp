@@ -20,7 +20,7 @@ struct Places {
 };
 
 void move(const CNode& n, const std::string& to, const Places& y, const std::string& from, const Places& x,
-          Shape sizes) {
+          const Shape& sizes) {
   Numbers to_strides = y.strides, from_strides = x.strides, dims = sizes.dims();
   if (dims.empty()) {  // a scalar is a list of one
     dims = to_strides = from_strides = {1};

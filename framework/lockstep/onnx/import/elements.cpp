@@ -88,9 +88,10 @@ void read_pad(const NodeReader& r) {
   r.require(pads.size() == 2 * axes.size(),
             formatted("{} pads for {} axes, expected two for each", pads.size(), axes.size()));
   if (!r.has(3)) std::iota(axes.begin(), axes.end(), 0);
-  std::vector<std::int64_t> padding(static_cast<std::size_t>(2 * x.shape().rank()));  // the last axis first
+  std::vector<std::int64_t> padding(2 * x.shape().dims().size());  // the last axis first
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const auto at = static_cast<std::size_t>(2 * (x.shape().rank() - 1 - axis_of(r, axes[i], x.shape().rank())));
+    const int from_last = x.shape().rank() - 1 - axis_of(r, axes[i], x.shape().rank());
+    const std::size_t at = 2 * static_cast<std::size_t>(from_last);
     padding[at] = pads[i];
     padding[at + 1] = pads[axes.size() + i];
   }

@@ -54,6 +54,8 @@ std::string sample_name(const data::Batch& batch, std::int64_t row) {
   const auto& ids = batch.step.samples;
   const auto at = static_cast<std::size_t>(row);
   if (at >= ids.size()) return fmt::format("row {} of this rank's batch", row);
+  // Samples of a stream, and of a caller's arrays, have numbers that only we give them.
+  if (batch.step.is_streamed()) return fmt::format("row {} of this rank's {}", row, ids.size());
   return fmt::format("sample {} (row {} of this rank's {})", ids[at], row, ids.size());
 }
 

@@ -7,6 +7,7 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/finite.h"
+#include "lockstep/train/step/batch_check.h"
 #include "lockstep/train/step/nonfinite.h"
 #include "lockstep/train/step/suspects.h"
 
@@ -36,10 +37,11 @@ std::string StepInspection::find_bad_input(plan::Plan& plan, const data::Batch& 
     const std::int64_t each = f.shape.elements();
     const std::int64_t at = first_nonfinite(input, f.dtype, each * rows.size());
     if (at < 0) continue;
-    const auto row = static_cast<std::size_t>(rows.begin + at / each);
+    const std::int64_t row = rows.begin + at / each;
     const auto& ids = batch.step.samples;
-    return row < ids.size() ? fmt::format("'{}' of sample {} is not finite", f.name, ids[row])
-                            : fmt::format("'{}' of its sample {} is not finite", f.name, row);
+    if (static_cast<std::size_t>(row) < ids.size() && !batch.step.is_streamed())
+      return fmt::format("'{}' of sample {} is not finite", f.name, ids[static_cast<std::size_t>(row)]);
+    return fmt::format("'{}' of {} is not finite", f.name, sample_name(batch, row));
   }
   return "";
 }
