@@ -154,7 +154,7 @@ TEST(OnnxNodes, EnlargeImages) {
   EXPECT_EQ(values_of(computed(x, resize("linear", "half_pixel"))), (Floats{0, 0.25F, 0.75F, 1, 2, 2.25F, 2.75F, 3}));
 }
 
-// What has no form here is an error that names the node and the part.
+// A part without a form here is an error that names the node and the part.
 TEST(OnnxNodes, WithoutAFormAreErrors) {
   const auto refused = [](const auto& write) { return error_of([&] { computed(counted({1, 1, 4, 4}), write); }); };
   EXPECT_TRUE(

@@ -252,7 +252,8 @@ std::string c_text(const CParts& parts, const std::string& name) {
   constexpr std::string_view kUnused =
       "  long i = 0;\n  (void)i;\n  (void)weights;\n  (void)fixed;\n  (void)scratch;\n";
   text += formatted(
-      "\n/* What all samples share. */\nstatic void prepare(const real *weights, char *fixed, real *scratch) "
+      "\n/* The values that all samples share. */\nstatic void prepare(const real *weights, char *fixed, real "
+      "*scratch) "
       "{{\n{}{}}}\n",
       kUnused, parts.once);
   text += formatted(

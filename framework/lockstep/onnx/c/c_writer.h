@@ -16,7 +16,7 @@ namespace lockstep::onnx {
 
 class CBody {
  public:
-  // What follows depends on the input, or on the weights alone: it is then computed once.
+  // Whether the statements that follow depend on the weights alone, and are computed once.
   void set_once(bool once) { once_ = once; }
   bool is_of_sample() const { return !once_; }
   void add(const std::string& statement) { (once_ ? once_text_ : text_) += "  " + statement + "\n"; }

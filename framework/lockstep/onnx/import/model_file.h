@@ -1,6 +1,6 @@
-// What a file of ONNX says, as data: nodes in execution order, tensors, inputs and outputs, with the names of ONNX's
-// onnx.proto3. Parts that no operator here reads (functions, sparse tensors, subgraphs, texts for people) are refused
-// or passed over, as model_file.cpp says for each.
+// The contents of a file of ONNX as data: nodes in execution order, tensors, inputs and outputs, with the names of
+// ONNX's onnx.proto3. Parts that no operator here reads (functions, sparse tensors, subgraphs, texts for people) are
+// refused or passed over, as model_file.cpp says for each.
 #pragma once
 
 #include <cstdint>

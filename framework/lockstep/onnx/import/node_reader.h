@@ -1,6 +1,6 @@
 // One node of a file of ONNX, to be traced as ops of a graph. A reading turns a node with one operator into ops; the
-// tables below list those of each subject. What a reading computes from constants alone is a constant again: sizes that
-// a file computes from shapes are numbers while a graph is traced.
+// tables below list those of each subject. A value that a reading computes from constants alone is a constant again:
+// sizes that a file computes from shapes are numbers while a graph is traced.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace lockstep::onnx {
 
 using Numbers = std::vector<std::int64_t>;
 
-// What a name of the file stands for in a trace: a value, a tensor, or a tensor that is a parameter.
+// The meaning of a name of the file in a trace: a value, a tensor, or a tensor that is a parameter.
 struct Operand {
   Value value = {};
   FileTensor constant = {};
@@ -29,13 +29,13 @@ struct Operand {
 
 using Operands = std::map<std::string, Operand>;
 
-// What all nodes of a trace share.
+// The state that all nodes of a trace share.
 struct Tracing {
   Graph& graph;
   std::int64_t operators;     // version of ONNX's set
   std::int64_t batch_before;  // samples for which the file was written; -1: any
   std::int64_t batch;         // and of this trace
-  // What the names stand for in a trace with as many samples as the file was written for; null: this trace has them.
+  // The operands of a trace with as many samples as the file was written for; null: this trace has as many.
   const Operands* before = nullptr;
   // Numbers of updates of batch norms whose statistics are parameters, by the name of the norm's output.
   std::map<std::string, const Parameter*> counters = {};
@@ -117,8 +117,8 @@ std::span<const Reading> reduction_readings();  // sums, means, greatest and lea
 // false.
 bool fold(const NodeReader& reader);
 
-// What nodes of values and of constants share. The sizes of a Reshape: 0 stands for those of x, one -1 for what is
-// left.
+// Rules that nodes of values and of constants share. The sizes of a Reshape: 0 stands for those of x, one -1 for what
+// is left.
 Numbers resolved_sizes(const NodeReader& reader, const Shape& x, Numbers sizes);
 // The elements that a Slice takes along each axis of x.
 std::vector<AxisRange> ranges_of(const NodeReader& reader, const Shape& x);

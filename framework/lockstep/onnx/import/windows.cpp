@@ -87,7 +87,8 @@ void read_convolution(const NodeReader& r) {
   r.set(convolution(x, weight, r.value(2), options_of(windows, r.whole_attribute("group", 1))));
 }
 
-// Padding of a transposed convolution cuts elements off. What is cut off at one end more than at the other is sliced.
+// Padding of a transposed convolution cuts elements off. The elements that one end loses more than the other are sliced
+// off.
 void read_transposed(const NodeReader& r) {
   const Value weight = r.value(1);
   r.require(!r.has_attribute("output_shape"), "output_shape is given, expected output_padding alone");
