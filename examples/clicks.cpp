@@ -1,5 +1,5 @@
 // A program with sparse tables: it learns which users click, from the user's number and the items that a user bought.
-// What a click depends on is drawn here; the best model has a loss of 0 at the end.
+// The facts on which a click depends are drawn here; the best model has a loss of 0 at the end.
 //
 //   mpirun -n 2 clicks --epochs 8 --table-optimizer adagrad
 #include "lockstep/core/random.h"

@@ -1,4 +1,4 @@
-// What tests ask about the messages of errors and logs.
+// The questions of tests about the messages of errors and logs.
 #pragma once
 
 #include <string>

@@ -127,7 +127,7 @@ HostsReport make_report(const HostsOptions& o) {
   return report;
 }
 
-// What scripts/train.sh exports before it becomes the program of one rank.
+// The variables that scripts/train.sh exports before it becomes the program of one rank.
 void print_rank_settings(const HostsOptions& o) {
   host::InterfaceFacts facts{.setting = o.interface,
                              .policy = o.policy,

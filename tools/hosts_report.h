@@ -1,4 +1,4 @@
-// What `lockstep hosts` says of a job: as text, as JSON, or in another form of a list of hosts.
+// The report of `lockstep hosts` on a job: as text, as JSON, or in another form of a list of hosts.
 #pragma once
 
 #include <string>

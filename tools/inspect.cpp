@@ -160,7 +160,7 @@ void check_memory(const nn::Summary& summary) {
         summary.batch, largest->output.shape.str(), largest->path, bytes(*largest) / 1048576, memory / 1048576);
 }
 
-// What --plan and --svg show: the model compiled for one kind of batch.
+// The subject of --plan and --svg: the model compiled for one kind of batch.
 class ModelPlan {
  public:
   ModelPlan(const models::Classifier& model, const Type& images, Mode mode, const plan::CompileOptions& compile)

@@ -56,9 +56,9 @@ constexpr Command kCommands[]{lockstep::tools::add_models_command,     lockstep:
 
 constexpr int kNothingCompared = 2;  // as `lockstep compare` ends where it has no answer: 1 says that runs differ
 
-// What all ranks of `mpirun -n N lockstep evaluate ...` have found is told by rank 0. The others wait: the launcher
-// ends them as soon as rank 0 has failed too. A rank that is there after the wait has an error of its own, and tells
-// it.
+// An error that all ranks of `mpirun -n N lockstep evaluate ...` have found is told by rank 0. The others wait: the
+// launcher ends them as soon as rank 0 has failed too. A rank that is there after the wait has an error of its own, and
+// tells it.
 void let_rank_zero_tell(const CLI::App& app) {
   const bool by_ranks = app.got_subcommand("evaluate") || app.got_subcommand("predict");
   if (by_ranks && lockstep::comm::launched_rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(5));
@@ -69,7 +69,7 @@ int failed(const std::string& text, int status) {
   return status;
 }
 
-// What is wrong with the command line: first a word where a command should be.
+// The error of the command line: first a word where a command should be.
 std::string explained(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   const bool unknown = app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-';
   if (!unknown) return lockstep::train::explain(app, error);

@@ -81,13 +81,14 @@ Contents load(const RunFiles& run, const fs::path& path, RunDifference& result) 
   }
 }
 
-// What of a run's metadata can change bits; all else tells which run it was, where it stood and how it came out.
+// The part of a run's metadata that can change bits; all else tells which run it was, where it stood and how it came
+// out.
 constexpr std::array kCauseKeys{"program",  "seed",         "train_samples", "global_batch", "ranks",
                                 "threads",  "instructions", "blas",          "kernels",      "lockstep",
                                 "compiler", "mpi",          "optimizer"};
-// What cannot change bits while both runs have the same shards (docs/bits.md).
+// The facts that cannot change bits while both runs have the same shards (docs/bits.md).
 constexpr std::array kFreeKeys{"ranks"};
-// What cannot change bits if both runs promise portable ones (--bits portable).
+// The facts that cannot change bits if both runs promise portable ones (--bits portable).
 constexpr std::array<std::string_view, 5> kPortableKeys{"threads", "instructions", "blas", "compiler", "mpi"};
 
 bool is_portable(const nlohmann::json& metadata) { return metadata.value("bits", nlohmann::json()) == "portable"; }

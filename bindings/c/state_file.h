@@ -12,7 +12,7 @@
 
 namespace lockstep::bindings {
 
-// What the metadata says.
+// The facts in the metadata.
 struct StateFacts {
   std::string description{};  // of the model, JSON
   std::string optimizer{};    // name of the rule; empty: the file of a model without training state

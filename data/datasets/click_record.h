@@ -1,5 +1,5 @@
-// What a checkpoint records of the samples of a click model (data::RunData::record): the fields of ids and the rows of
-// each, the dense numbers and their normalisation. Other files then become inputs of the same model. A value.
+// The record that a checkpoint has of the samples of a click model (data::RunData::record): the fields of ids and the
+// rows of each, the dense numbers and their normalisation. Other files then become inputs of the same model. A value.
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ struct CsvOptions {
   std::vector<std::string> classes{};  // the texts of the classes 0, 1, ...; empty: found in the files (class_names())
   bool header = true;                  // each file's first record has the names of the columns
   char separator = ',';
-  // What becomes of a number that is missing, in a cell that is empty or has NA, NaN, null or another text by which
+  // The rule for a number that is missing, in a cell that is empty or has NA, NaN, null or another text by which
   // pandas means that; and of a class whose cell is empty or has such a text without quotes.
   std::optional<double> missing{};  // in place of a number; none: the cell is an error
   bool skip_missing = false;        // records with a missing cell are left out; with `missing`, those without a number
@@ -34,7 +34,7 @@ struct CsvOptions {
   std::size_t block = std::size_t{32} << 20;  // bytes of text that are in memory at once, at least one record
 };
 
-// What was missing in the records of a set.
+// The cells that were missing in the records of a set.
 struct CsvGaps {
   std::int64_t left_out = 0;  // records
   std::int64_t replaced = 0;  // numbers

@@ -32,7 +32,7 @@ std::vector<std::string> csv_inputs(const DatasetOptions& o) {
   return record.inputs.empty() ? names : record.inputs.front().columns;
 }
 
-// What becomes of missing cells. A prediction has a row for each record, so none is left out.
+// The rule for missing cells. A prediction has a row for each record, so none is left out.
 void set_missing(CsvOptions& csv, const DatasetOptions& o) {
   using data::MissingValues;
   const bool predicts = o.purpose == Purpose::Predict;
@@ -74,7 +74,7 @@ void fill_missing(RunData& data, const std::vector<double>& means, const std::ve
   }
 }
 
-// What prepare_csv() takes from open_csv(), by way of PredictionFacts::record.
+// The facts that prepare_csv() takes from open_csv(), by way of PredictionFacts::record.
 struct CsvFacts {
   std::vector<std::string> inputs{}, targets{};  // names of columns
   std::vector<double> means{};                   // of the inputs

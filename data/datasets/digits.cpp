@@ -137,7 +137,7 @@ class Placement {
 
 constexpr std::size_t kBytes = kDigitsSide * kDigitsSide;
 
-// What sample `index` is drawn by; its label comes first.
+// The numbers by which sample `index` is drawn; its label comes first.
 RandomStream stream_of(std::uint64_t seed, data::Split split, std::int64_t index) {
   const auto key = mix(mix(seed, hash_name("digits")), split == data::Split::Train ? 0 : 1);
   return {key, static_cast<std::uint64_t>(index)};

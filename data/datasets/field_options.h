@@ -22,7 +22,7 @@ void check_name_is_free(std::string_view site, bool is_taken, std::string_view n
 // Numbers with commas between them; empty for an empty text.
 std::vector<double> split_numbers(std::string_view option, std::string_view text);
 
-// What the options ask for of each field's numbers.
+// The requests of the options about each field's numbers.
 data::Scaling scaling_of(const data::FieldOptions& options);
 std::optional<double> log_offset_of(const data::FieldOptions& options);
 

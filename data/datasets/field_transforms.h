@@ -1,5 +1,5 @@
-// What the options of arrays (data::FieldOptions) ask for, as options of normalisation and as transforms. The functions
-// throw Error at site "options".
+// The requests of the options of arrays (data::FieldOptions), as options of normalisation and as transforms. The
+// functions throw Error at site "options".
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@
 namespace lockstep::datasets {
 
 inline constexpr std::int64_t kMissingId = -1;
-// What to do about ids that are no rows, for errors.
+// The advice about ids that are no rows, for errors.
 inline constexpr std::string_view kIdRemedies =
     "--hash-ids N maps any id to one of N rows, and --vocabulary N gives rows to ids as training sees them";
 

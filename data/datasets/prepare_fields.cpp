@@ -64,7 +64,7 @@ data::Normalisation normalisation_for(const RunData& data, const DatasetOptions&
                          : data::measure_normalisation(*data.train, wanted, *comm);
 }
 
-// What a checkpoint records of data that is ready; `names`: without targets that are classes.
+// The record that a checkpoint has of data that is ready; `names`: without targets that are classes.
 FieldRecord record_of(const RunData& data, const FieldNames& names, const FieldAxes& axes,
                       data::Normalisation normalisation) {
   const std::vector<Field>& fields = data.train->fields();

@@ -1,4 +1,4 @@
-// What entries of fields have in common: from the arrays of opened sets to the inputs and targets of a model.
+// The part that entries of fields have in common: from the arrays of opened sets to the inputs and targets of a model.
 #pragma once
 
 #include <string>

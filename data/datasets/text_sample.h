@@ -1,4 +1,4 @@
-// What data sets of text share: the fields of a sample, and the tokens of bytes.
+// The part that data sets of text share: the fields of a sample, and the tokens of bytes.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,7 @@ class Tokenizer {
 // (data/datasets/byte_pairs.h). Throws Error with file and offset if it is not as expected.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::filesystem::path& vocabulary);
 
-// What a checkpoint records of the tokenizer of its text (data::PredictionFacts::record): a JSON object.
+// The record that a checkpoint has of the tokenizer of its text (data::PredictionFacts::record): a JSON object.
 std::string tokenizer_record(const Tokenizer& tokenizer);
 // Throws Error at `site` if `record` is that of another tokenizer; a record without one says nothing.
 void check_tokenizer(std::string_view site, const Tokenizer& tokenizer, std::string_view record);

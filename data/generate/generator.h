@@ -23,7 +23,8 @@ class Generator {
  public:
   virtual ~Generator() = default;
   virtual std::string_view name() const = 0;
-  // What a sample has: the names of the datasets in the file, and their shapes without the axis of samples; all F64.
+  // The contents of a sample: the names of the datasets in the file, and their shapes without the axis of samples; all
+  // F64.
   virtual const std::vector<data::Field>& fields() const = 0;
   // The equation and its parameters: a JSON object, which the file contains.
   virtual std::string parameters() const = 0;

@@ -21,7 +21,7 @@
 namespace lockstep::datasets {
 namespace {
 
-// What reading all samples of a split has found.
+// The result of reading all samples of a split.
 struct Found {
   std::vector<std::int64_t> counts;                           // samples of each class
   std::vector<std::pair<std::int64_t, std::string>> damaged;  // samples that cannot be read, and why

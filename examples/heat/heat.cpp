@@ -49,7 +49,7 @@ struct Field {
   double* own(std::vector<double>& values) { return values.data() + nx; }
 };
 
-// What a step did on this rank; the CSV file has sums and maxima over all ranks.
+// The work of a step on this rank; the CSV file has sums and maxima over all ranks.
 struct Account {
   double by_solver = 0, by_surrogate = 0, solver_seconds = 0, surrogate_seconds = 0, train_seconds = 0;
   bool learns = false;

@@ -108,7 +108,7 @@ std::span<const ModelEntry> model_table() {
 
 namespace {
 
-// What a file says of itself; its layers fix the number of classes.
+// The entry that a file makes of itself; its layers fix the number of classes.
 ModelEntry entry_of_file(const std::string& name) {
   const auto model = std::make_shared<OnnxClassifier>(name);
   return {.name = name,

@@ -1,4 +1,4 @@
-// What models with 1 to 3 spatial axes share.
+// The part that models with 1 to 3 spatial axes share.
 #pragma once
 
 #include <type_traits>

@@ -210,7 +210,8 @@ TEST_F(CheckpointFile, ANoteIsReadWithoutTheRestAndBelongsToTheHash) {
   EXPECT_EQ(error_of([&] { serialize(draft_of(saved, std::string(256, 'x'))); }), "no error");
 }
 
-// What a tensor's checksum denies although the file's hash holds: memory that went wrong while the file was made.
+// The damage that a tensor's checksum finds although the file's hash holds: memory that went wrong while the file was
+// made.
 TEST_F(CheckpointFile, ATensorThatItsChecksumDeniesIsNamed) {
   Checkpoint saved{.tensors = {}, .metadata = "{}"};
   for (const char* name : {"model/a", "model/b", "optimizer/c"})

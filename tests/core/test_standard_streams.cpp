@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// What `work` returns in a child process, whose descriptors are its own.
+// The result of `work` in a child process, whose descriptors are its own.
 template <class Work>
 int in_child(Work work) {
   const pid_t child = fork();

@@ -1,4 +1,4 @@
-// What the tests of data sets share: files in a folder of the test's own, and errors that must name things.
+// The part that the tests of data sets share: files in a folder of the test's own, and errors that must name things.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -45,7 +45,7 @@ TEST(FieldSelection, MistakesAreNamedWithTheirPosition) {
   }
 }
 
-// What NumPy gives for an array of numbers 0, 1, 2, ... in this shape.
+// The result of NumPy for an array of numbers 0, 1, 2, ... in this shape.
 std::vector<std::int32_t> selected(const std::string& text, const Shape& whole, Shape* shape = nullptr) {
   const auto ranges = resolve(parse_field(text), whole, -1, "test");
   std::vector<std::int32_t> values(static_cast<std::size_t>(whole.elements()));

@@ -1,4 +1,4 @@
-// What a run does with any data set: subsets, replacement, cache, orders; and what views pass on.
+// The work of a run on any data set: subsets, replacement, cache, orders; and the facts that views pass on.
 #include "lockstep/data/wrap_sets.h"
 
 #include <algorithm>

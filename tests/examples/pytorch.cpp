@@ -1,4 +1,4 @@
-// What docs/pytorch.md shows of C++: weights of torchvision's ResNet-50 are predicted with, and trained on, with the
+// The C++ that docs/pytorch.md shows: weights of torchvision's ResNet-50 are predicted with, and trained on, with the
 // same head and with another. Here resnet50.h5 has initial values.
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/comm/communicator.h"

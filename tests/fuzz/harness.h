@@ -1,6 +1,6 @@
-// What a fuzz harness is: LLVMFuzzerTestOneInput reads one input, and seeds() are whole inputs to begin with. A reader
-// may refuse anything with an Error; whatever else it throws, a crash, a hang, or memory beyond the driver's limit is a
-// failure. driver.cpp runs mutants where clang's libFuzzer does not.
+// The form of a fuzz harness: LLVMFuzzerTestOneInput reads one input, and seeds() are whole inputs to begin with. A
+// reader may refuse anything with an Error; whatever else it throws, a crash, a hang, or memory beyond the driver's
+// limit is a failure. driver.cpp runs mutants where clang's libFuzzer does not.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// What a peer may send to `lockstep launch`: before it has proven that it knows the secret, the raw bytes; after that,
-// bytes on a sealed channel, and the bodies of messages that are sealed as they should be.
+// The bytes that a peer may send to `lockstep launch`: before it has proven that it knows the secret, the raw bytes;
+// after that, bytes on a sealed channel, and the bodies of messages that are sealed as they should be.
 #include "tests/fuzz/harness.h"
 #include "tools/launcher/messages.h"
 

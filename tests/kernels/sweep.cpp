@@ -65,7 +65,7 @@ std::vector<Tensor> run_f64(const Case& c, const std::vector<Tensor>& inputs) {
   return run_offer(request, offer, inputs).outputs;
 }
 
-// What a rounding may be of, element by element.
+// The magnitudes to which a rounding is compared, element by element.
 std::vector<Tensor> scales(const Case& c, const std::vector<Tensor>& want) {
   using Scale = Tolerance::Scale;
   if (c.tolerance.scale == Scale::Magnitudes) return run_f64(c, magnitudes(c.inputs));

@@ -24,8 +24,8 @@ Tensor random_values(const Shape& shape, std::uint64_t key);
 // value.
 struct Tolerance {
   double roundings = 1;
-  // What they are multiplied with: an output of the inputs' magnitudes; 1, for values of about that; or the output's
-  // largest value.
+  // The magnitudes with which they are multiplied: an output of the inputs' magnitudes; 1, for values of about that; or
+  // the output's largest value.
   enum class Scale : std::uint8_t { Magnitudes, One, Largest } scale = Scale::Magnitudes;
 };
 

@@ -76,7 +76,7 @@ class ConvNet : public nn::Module {
   nn::Child<nn::Linear> fc_{this, "fc", {.in = 20 * 36, .out = 9}};
 };
 
-// What fusion makes of convolution, bias and ReLU, and of a linear layer and ReLU.
+// The nodes that fusion makes of convolution, bias and ReLU, and of a linear layer and ReLU.
 TEST(Nan, PassesThroughAPlan) {
   const ConvNet net;
   for (const bool bf16 : {false, true}) {

@@ -110,7 +110,7 @@ TEST(NativeWinogradOfNorm, ThreadsChangeNoBit) {
   }
 }
 
-// What the reader of a norm needs, without y.
+// The values that the reader of a norm needs, without y.
 TEST(NativeBatchNormStatistics, AreThoseOfForward) {
   for (const std::int64_t block : {1, 8, 16}) {
     for (const std::int64_t spatial : {9, 5000}) {

@@ -227,7 +227,7 @@ TEST(OneDnnPlan, AResidualNetworkStaysBlockedFromEndToEnd) {
     }
     reorders += step.op->name() == "reorder" ? 1 : 0;
   }
-  // What flows between convolutions stays as it is; at the end, average pooling works on plain values.
+  // The values between convolutions stay as they are; at the end, average pooling works on plain values.
   EXPECT_LE(reorders, 2) << plan.describe();
 }
 

@@ -1,4 +1,4 @@
-// What the tests of the launcher share.
+// The part that the tests of the launcher share.
 #pragma once
 
 #include <functional>

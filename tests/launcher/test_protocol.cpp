@@ -1,4 +1,4 @@
-// What two launchers say to each other: each proof and each message as it should be, and then broken.
+// The messages of two launchers to each other: each proof and each message as it should be, and then broken.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>

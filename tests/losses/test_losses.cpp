@@ -1,4 +1,4 @@
-// What losses promise beside their values, which tests/ops checks: parts of a batch combine to the whole by their
+// The promises of losses beside their values, which tests/ops checks: parts of a batch combine to the whole by their
 // weights, what weighs nothing may be anything, and errors name the loss.
 #include <algorithm>
 #include <cmath>

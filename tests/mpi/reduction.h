@@ -40,7 +40,7 @@ T on_the_wire(parallel::Wire wire, T value) {
                                                      : static_cast<float>(Float16(narrow)));
 }
 
-// What node (level, index) of the tree over `shards` sends up its edge, by recursion from the root.
+// The sum that node (level, index) of the tree over `shards` sends up its edge, by recursion from the root.
 template <class T, class Shard>
 T tree_value(std::int64_t shards, parallel::Wire wire, int level, std::int64_t index, const Shard& shard) {
   if (level == 0) return on_the_wire(wire, static_cast<T>(shard(index)));

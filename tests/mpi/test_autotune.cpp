@@ -55,7 +55,7 @@ struct Bench {
   int measured() const { return world().is_root() ? 2 : 0; }
 };
 
-// What is logged while it lives.
+// The lines that are logged while it lives.
 class Heard {
  public:
   Heard()

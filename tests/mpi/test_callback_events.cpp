@@ -1,4 +1,4 @@
-// What each callback of the reports does at which event, one by one: the files of the run that change, the log, the
+// The effects of each callback of the reports at each event, one by one: the files of the run that change, the log, the
 // average of the weights, the profile, the buffer of a vocabulary.
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ class RunRig {
     });
   }
 
-  // What is there on rank 0, by name.
+  // The contents of the files and buffers on rank 0, by name.
   std::map<std::string, std::string> look() {
     std::map<std::string, std::string> seen;
     for (const io::NamedTensor& tensor : trainer().state()) {
@@ -156,7 +156,7 @@ void run_events(Callback& callback, const std::function<void(const std::string&)
 struct Row {
   std::string name;
   std::function<std::unique_ptr<Callback>(RunRig&)> make;
-  // What changes, on rank 0; events without a change are not there.
+  // The names of what changes, on rank 0; events without a change are not there.
   std::map<std::string, std::string> effects;
 };
 

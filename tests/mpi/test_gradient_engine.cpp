@@ -66,7 +66,7 @@ TEST(GradientEngine, NarrowWiresRoundAtEveryEdge) {
   check_everywhere({.options = {.shard_optimizer = true, .reduction = {.wire = parallel::Wire::F16}}}, "f16");
 }
 
-// What a rank does not own takes no memory that it was given: dropped states read as zero in whole pages.
+// A state that a rank does not own takes no memory that it was given: dropped states read as zero in whole pages.
 TEST(GradientEngine, ForeignStatesAreDropped) {
   if (world().size() == 1) GTEST_SKIP() << "all is its own";
   EngineCase c{.domains = grouping("single ranks", [](int r) { return r; }).domains,

@@ -130,7 +130,7 @@ class ReducerRig {
   const std::vector<T>& expected(int b, std::int64_t step) const {
     return expected_sums<T>(where_.tree.shards(), wire_, shift(b, step), at(b).elements);
   }
-  // What is there once the bucket is reduced; owners of values make theirs of it.
+  // The values that are there once the bucket is reduced; owners of values make theirs of it.
   template <class T>
   void check_sums(int b, std::int64_t step, const std::string& what) {
     const std::vector<T>& want = expected<T>(b, step);

@@ -35,7 +35,7 @@ Options parts_options(const fs::path& output) {
   return options;
 }
 
-// What the loaders' batches hold: images as floats.
+// The contents of the loaders' batches: images as floats.
 std::vector<data::Field> float_fields(const RunFacts& facts) {
   std::vector<data::Field> fields = facts.data.train->fields();
   for (data::Field& f : fields) {
@@ -44,7 +44,7 @@ std::vector<data::Field> float_fields(const RunFacts& facts) {
   return fields;
 }
 
-// What a session makes of its options, in its order.
+// The parts that a session makes of its options, in its order.
 struct SessionParts {
   explicit SessionParts(const Options& options)
       : facts(agree_on_run(world(), options, "test_session_parts", R"({"depth": 3})",

@@ -1,5 +1,5 @@
-// What user code reads from and writes into a Trainer: observed values, gradients, weights from files, frozen parts,
-// groups.
+// The values that user code reads from and writes into a Trainer: observed values, gradients, weights from files,
+// frozen parts, groups.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a Trainer does that was given no guards: what the programs do by default.
+// The behaviour of a Trainer that was given no guards, as the programs have it by default.
 #include <cmath>
 #include <limits>
 

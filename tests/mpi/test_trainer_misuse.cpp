@@ -1,4 +1,4 @@
-// What callers can do wrong with a Trainer: each ends in an Error on all ranks, that says what was wrong, and in no
+// The mistakes of callers with a Trainer: each ends in an Error on all ranks, that says what was wrong, and in no
 // wait, no crash and no silence.
 #include <limits>
 #include <stdexcept>

@@ -91,7 +91,7 @@ Task wide_task(std::shared_ptr<optim::UpdateRule> rule) {
 
 using State = std::vector<io::NamedTensor>;
 
-// What training left, whole on the first rank.
+// The result of training, whole on the first rank.
 struct ParallelOutcome {
   std::vector<double> losses;
   double evaluated;

@@ -20,7 +20,7 @@ namespace {
 
 using namespace train;
 
-// What all parts are made of, as a trainer makes it.
+// The state of which all parts are made, as a trainer makes it.
 struct TrainerParts {
   Task task;
   std::unique_ptr<data::TensorDataset> dataset = make_images(task.samples, task.channels, task.side);

@@ -1,4 +1,4 @@
-// What surrounds a step: gradients that can be read, frozen parameters, parameter groups, state that goes out and in
+// The state around a step: gradients that can be read, frozen parameters, parameter groups, state that goes out and in
 // again, and inputs that do not fit.
 #include <algorithm>
 #include <cstring>
@@ -104,7 +104,8 @@ TEST(Gradient, IsClippedByParameterAndByValue) {
   EXPECT_GT(whole, 0);
 }
 
-// What a copy holds is the state of its step, while training goes on and when it is taken again into the same memory.
+// The contents of a copy are the state of its step, while training goes on and when it is taken again into the same
+// memory.
 TEST(Snapshot, IsTheStateOfItsStep) {
   for (const bool resnet : {false, true}) {
     for (const bool shard_optimizer : {false, true}) {

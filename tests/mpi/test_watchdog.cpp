@@ -43,7 +43,7 @@ class TextSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::string text_;
 };
 
-// What the library logs on this rank while it lives.
+// The lines that the library logs on this rank while it lives.
 class Logged {
  public:
   Logged() : previous_(install_log(std::make_shared<spdlog::logger>("test", sink_))) {}

@@ -1,5 +1,5 @@
-// What a user adds from outside the library: an op with its own kernel, a loss of the library's ops, and a module,
-// trained together.
+// The parts that a user adds from outside the library: an op with its own kernel, a loss of the library's ops, and a
+// module, trained together.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -14,7 +14,7 @@
 namespace lockstep::nn {
 namespace {
 
-// What the layer makes of an input with the elements 0, 1, 2, ... less `offset`.
+// The layer's output for an input with the elements 0, 1, 2, ... less `offset`.
 Tensor output(const std::function<void(Sequential&)>& build, const Shape& shape, float offset = 0) {
   Sequential network;
   build(network);

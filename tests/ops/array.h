@@ -1,4 +1,4 @@
-// What references compute on: logical elements in double, row-major.
+// The arrays on which references compute: logical elements in double, row-major.
 #pragma once
 
 #include <cstdint>

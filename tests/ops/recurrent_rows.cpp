@@ -25,7 +25,7 @@ struct Setting {
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-// What a cell needs of one direction: x, weight_ih, weight_hh, and both biases, if there are any.
+// The values that a cell needs of one direction: x, weight_ih, weight_hh, and both biases, if there are any.
 class Cell {
  public:
   Cell(const Setting& s, std::span<const Array> in, int direction)
@@ -67,7 +67,7 @@ class Cell {
   std::size_t first_;
 };
 
-// What combine() makes of y, h and c, by plain loops.
+// The result of combine() for y, h and c, by plain loops.
 Array reference(const Setting& s, std::span<const Array> in) {
   const std::int64_t wide = s.directions * s.hidden;
   const bool lstm = s.cell == RecurrentCell::Lstm;

@@ -96,7 +96,7 @@ struct Case {
   bool values;  // between domains
 };
 
-// What all ranks of the job share, though each only touches what its domain may.
+// The state that all ranks of the job share, though each only touches what its domain may.
 struct Job {
   explicit Job(const Case& c) : setup(c) {
     for (int r = 0; r < kRanks; ++r) {

@@ -1,4 +1,4 @@
-// What a handle does with the reduction that it drives, which is one of the test's here.
+// The work of a handle on the reduction that it drives, which is one of the test's here.
 #include "lockstep/parallel/exchange/handle.h"
 
 #include <gtest/gtest.h>

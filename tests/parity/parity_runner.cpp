@@ -87,7 +87,7 @@ std::unique_ptr<models::ClickModel> click_model(const json& request) {
                                     .user_fields = request.value("user_fields", std::int64_t{1})});
 }
 
-// What is run: a model of the zoo or one op, and the function that traces it with its loss.
+// The subject of a request: a model of the zoo or one op, and the function that traces it with its loss.
 struct Subject {
   std::unique_ptr<nn::Module> module;
   plan::ModelFunction function;

@@ -144,7 +144,7 @@ TEST(DerivedCopy, EqualsAReorderOfRandomLayouts) {
   }
 }
 
-// What oneDNN's convolutions want is cut into tiles of whole blocks, so that none is written element by element.
+// The copies for oneDNN's convolutions are cut into tiles of whole blocks, so that none is written element by element.
 TEST(DerivedCopy, CutsConvolutionWeightsIntoBlocks) {
   const Shape shape{64, 32, 3, 3};
   const Layout from = blocked(shape, {{1, 16}, {0, 16}}, {0, 1, 2, 3});

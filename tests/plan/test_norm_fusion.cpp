@@ -14,7 +14,7 @@
 namespace lockstep::norm_fusion {
 namespace {
 
-// What else happens to the result of the norm between the convolutions.
+// The further uses of the result of the norm between the convolutions.
 enum class Also : std::uint8_t { Nothing, Observed, Added, Strided };
 // The shortcut around both convolutions: none, or a convolution and a norm, whose result may be observed.
 enum class Shortcut : std::uint8_t { None, Normalised, Observed };

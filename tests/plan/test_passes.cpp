@@ -1,5 +1,5 @@
-// What the passes over a graph must leave as it was: losses, gradients and predictions, with and without fusion, at
-// every level of recomputation, and in bf16 within its precision.
+// The values that the passes over a graph must leave as they were: losses, gradients and predictions, with and without
+// fusion, at every level of recomputation, and in bf16 within its precision.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

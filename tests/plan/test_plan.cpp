@@ -1,4 +1,4 @@
-// What running a plan promises: gradients and where they land, other batch sizes, observed values, errors at compile
+// The promises of running a plan: gradients and where they land, other batch sizes, observed values, errors at compile
 // time.
 #include "lockstep/plan/plan.h"
 

@@ -1,4 +1,4 @@
-// What goes wrong while plans are made and run: errors keep their class and name the node; what could not be compiled
+// The failures while plans are made and run: errors keep their class and name the node; what could not be compiled
 // leaves nothing behind.
 #include <cmath>
 #include <functional>

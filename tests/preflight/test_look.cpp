@@ -40,7 +40,7 @@ class ThreadExchange : public Exchange {
 
 using Checks = std::vector<const Check*>;
 
-// What each rank is told, a finding a line.
+// The findings that each rank is told, one per line.
 std::array<std::string, kRanks> told(const std::array<Checks, kRanks>& checks) {
   Board board;
   std::array<std::string, kRanks> all;

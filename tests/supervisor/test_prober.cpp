@@ -48,7 +48,7 @@ TEST(Prober, NamesAStatusWhereNothingWasSaid) {
 TEST(Prober, EndsWhatIsLeftOfTheJob) {
   Process left({"sleep", "1000"}, {.variables = {{"OMPI_LOCKSTEP_JOB", "mine"}}});
   Process other({"sleep", "1000"}, {.variables = {{"OMPI_LOCKSTEP_JOB", "mine2"}}});
-  // What ssh does with the words after the host's name: it gives them to a shell, as one line.
+  // The way of ssh with the words after the host's name: it gives them to a shell, as one line.
   const ProbeOptions options{.agent = {"sh", "-c", "shift 0; exec sh -c \"$*\""}, .job = "mine", .limit = kLong};
   const auto results = Prober(options, {"a"}).results();
   EXPECT_EQ(results[0].reason, "");

@@ -1,4 +1,4 @@
-// What tests of options share: a command line parsed, and what validate() says of it.
+// The part that tests of options share: a command line parsed, and the answer of validate().
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What stands on a terminal's screen after lines, bars and changes of its width, by a small terminal in memory.
+// The screen of a terminal after lines, bars and changes of its width, by a small terminal in memory.
 #include "lockstep/train/report/console.h"
 
 #include <fmt/format.h>
@@ -103,7 +103,7 @@ class Screen {
 
 class ConsoleOnScreen : public testing::TestWithParam<Screen::Kind> {
  protected:
-  // What was written since the last call goes to the screen.
+  // The text that was written since the last call goes to the screen.
   void flush() {
     const std::string all = out_.text();
     screen_.take(std::string_view(all).substr(taken_));

@@ -93,7 +93,7 @@ TEST_F(MetricsTest, AFileThatIsRemovedOrReplacedIsOpenedAnewWhereTheRunWrites) {
   EXPECT_EQ(write(), 3u);
   EXPECT_EQ(metrics.file(), folder_ / "there" / "metrics.jsonl");
   EXPECT_EQ(lines_of(read(metrics.file())).size(), 1u);
-  // What is planted in its place is not followed, and the open file stays.
+  // A link that is put in its place is not followed, and the open file stays.
   std::filesystem::remove(metrics.file());
   std::filesystem::create_symlink(folder_ / "old", metrics.file());
   EXPECT_THROW(metrics.follow(there), Error);

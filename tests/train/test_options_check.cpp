@@ -1,4 +1,4 @@
-// What validate() and validate_data() refuse.
+// The options that validate() and validate_data() refuse.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -89,7 +89,7 @@ TEST(Options, WhatIsWrongInAConfigFileHasFileLineKeyAndExpectation) {
     EXPECT_EQ(o.result.exit_code, 2) << text;
     EXPECT_TRUE(has(o.err, "--config: " + path + ", line ") && has(o.err, expected)) << text << o.err;
   }
-  // What the command line says itself is not the file's fault.
+  // An error of the command line itself is not the file's fault.
   const Outcome line = parse_line({"--lr", "0", "--config", write_config("lr = 1\n").c_str()});
   EXPECT_TRUE(has(line.err, "--lr is 0, expected a number above 0") && !has(line.err, "line 1")) << line.err;
 }

@@ -1,4 +1,5 @@
-// What a profile makes of measured times: sums, shares, rates against peaks, and a table that fits its page.
+// The numbers that a profile makes of measured times: sums, shares, rates against peaks, and a table that fits its
+// page.
 #include "lockstep/train/report/profile.h"
 
 #include <gtest/gtest.h>

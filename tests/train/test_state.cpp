@@ -182,7 +182,8 @@ TEST(OptimizerState, GoesRoundAndIsStrict) {
       << "of the weights none is missing";
 }
 
-// What another rank writes comes without memory: it is not written here, and what hangs on the values is out of date.
+// A tensor that another rank writes comes without memory: it is not written here, and copies of its values are out of
+// date.
 TEST(TrainingState, LeavesATensorWithoutMemoryAlone) {
   const auto rule = optim::sgd({});
   Model from(1), to(2);

@@ -73,7 +73,7 @@ TEST_F(TerminalTest, TheLaunchersPseudoTerminalIsNone) {
   unsetenv("OMPI_COMM_WORLD_RANK");
 }
 
-// What `body` returns in a child process of this name.
+// The result of `body` in a child process of this name.
 int in_process(const char* name, const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(prctl(PR_SET_NAME, name) == 0 ? body() : 99);

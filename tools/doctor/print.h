@@ -1,4 +1,4 @@
-// What the doctor found, on stdout: a line for each finding and one for what mends it, or JSON.
+// The findings of the doctor, on stdout: a line for each finding and one for what mends it, or JSON.
 #pragma once
 
 #include <vector>

@@ -24,7 +24,8 @@ class Remote {
   static void wait(const std::vector<Remote*>& all, int milliseconds);
   // The next whole line of its stdout, if there is one.
   std::optional<std::string> line();
-  // What its stdin does not take within a limit of time is left out: it has ended, or will not answer in time.
+  // The bytes that its stdin does not take within a limit of time is left out: it has ended, or will not answer in
+  // time.
   void write_line(const std::string& text);
   bool ended();  // its stdout is closed: nothing more will come
   int status();  // as a shell gives it; waits

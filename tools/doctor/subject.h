@@ -1,4 +1,4 @@
-// What a process of the doctor looks at: its options as a subject of the checks.
+// The subject of a process of the doctor: its options as a subject of the checks.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace lockstep::tools {
 
-// What travels to a process on another host; paths are made absolute.
+// The options that travel to a process on another host; paths are made absolute.
 nlohmann::json subject_settings(const DoctorOptions& options);
 
 // `settings`, seen from here: hashes of the program and of the data set in place of their paths. `local_ranks` ranks

@@ -32,7 +32,7 @@ class Handshake {
   std::string take(std::string& received);
 
   bool done() const { return stage_ == Stage::Done; }
-  // What the peer did wrong; empty: nothing.
+  // The peer's mistake; empty: nothing.
   const std::string& problem() const { return problem_; }
   // Of a handshake that is done.
   ChannelKeys keys() const;

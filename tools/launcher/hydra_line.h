@@ -15,7 +15,7 @@ inline constexpr const char* kSlotsVariable = "LOCKSTEP_LAUNCH_SLOTS";
 // Throws Error for what Hydra cannot do: fixed ports, nodes whose launchers wait for daemons, users in a list of hosts.
 std::vector<std::string> hydra_words(const MpirunLine& line);
 
-// What mpiexec itself has to find in its environment: the port of ssh.
+// The variables that mpiexec itself has to find in its environment: the port of ssh.
 std::map<std::string, std::string> hydra_variables(const MpirunLine& line);
 
 // The number of the host on which rank `rank` is, of hosts with these ranks ("2,4").

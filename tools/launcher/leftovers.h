@@ -1,4 +1,4 @@
-// What a job leaves on this machine when a piece of it is killed: processes, and files of Open MPI. One per process.
+// The remains of a job on this machine when a piece of it is killed: processes, and files of Open MPI. One per process.
 #pragma once
 
 #include <sys/types.h>

@@ -122,7 +122,7 @@ std::string Member::try_address(const std::string& address) {
 std::optional<Done> Member::take_part() {
   std::optional<Done> done;
   end_request_ = {};
-  // What node 0 said before it closed the connection counts, be it in the same packet as its welcome.
+  // A message that node 0 sent before it closed the connection counts, be it in the same packet as its welcome.
   for (done = read_messages(); !done && !head_->closed() && !status_; done = read_messages()) {
     std::vector<pollfd> files{head_->wanted(), {signals_.descriptor(), POLLIN, 0}};
     if (daemon_ && !daemon_->ended()) files.push_back({daemon_->errors(), POLLIN, 0});

@@ -1,4 +1,4 @@
-// What this node brings into a job: its name, its ranks, and the program as it lies here.
+// The part that this node has in a job: its name, its ranks, and the program as it lies here.
 #pragma once
 
 #include <string>

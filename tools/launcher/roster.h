@@ -29,7 +29,7 @@ class Roster {
   int nodes() const { return static_cast<int>(nodes_.size()); }
   int ranks() const;
 
-  // What keeps the nodes that are there from being one job: programs that are missing anyhow, and Lockstep, MPI,
+  // The reasons why the nodes that are there are not one job: programs that are missing anyhow, and Lockstep, MPI,
   // programs and arguments that differ from node 0's. `differences`: programs, arguments and Lockstep may differ.
   std::vector<std::string> problems(bool differences) const;
   // The one network in which all nodes reach node 0; "": there are several, or it is unknown.

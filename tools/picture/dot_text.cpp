@@ -42,7 +42,7 @@ class DotWriter {
   const PictureBox& box(int index) const { return picture_.boxes[static_cast<std::size_t>(index)]; }
   const plan::PlanStep& step_of(const PictureRow& row) const { return assembly_.steps[row.steps[0]]; }
 
-  // What the box is called in its head: a module, or the first and the last of its steps.
+  // The name in the head of the box: a module, or the first and the last of its steps.
   std::string module_of(const PictureBox& b) const {
     if (!b.modules[0].empty()) return b.modules[0];
     if (b.partner >= 0 && b.rows.size() > 1) return module_of(box(b.partner));

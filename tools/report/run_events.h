@@ -1,5 +1,5 @@
-// What the logs of a run tell for a report: starts, resumes, faults and warnings with the update at which they came,
-// and host and memory of each rank. Reads on as the run writes. One thread.
+// The events that the logs of a run tell for a report: starts, resumes, faults and warnings with the update at which
+// they came, and host and memory of each rank. Reads on as the run writes. One thread.
 #pragma once
 
 #include <cstdint>

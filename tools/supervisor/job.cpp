@@ -87,7 +87,8 @@ class Run {
     if (console_.takes(Stream::Errors)) pass(Stream::Errors, process_.read());
   }
 
-  // What is in the pipes when the job has ended; one read takes it all, and no more of a process that outlives the job.
+  // The bytes in the pipes when the job has ended; one read takes it all, and no more of a process that outlives the
+  // job.
   void pass_last_text() {
     const auto until = Clock::now() + kLastText;
     const auto wait_for_reader = [&](Stream stream) {

@@ -1,5 +1,5 @@
-// What the words of a launcher's command line mean to `lockstep run`: options of Open MPI 4.1 and 5, and of Hydra.
-// Pure.
+// The meaning of the words of a launcher's command line for `lockstep run`: options of Open MPI 4.1 and 5, and of
+// Hydra. Pure.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ namespace {
 void say(const char* text) { [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text)); }
 
 // In the child of a process that may have other threads, whose locks stay taken there: by calls alone that need none.
-// What fails here shows as status 127 with a line on stderr.
+// A failure here shows as status 127 with a line on stderr.
 [[noreturn]] void become(char* const* words, char* const* environment, int errors, int output, pid_t parent) {
   sigset_t none;
   sigemptyset(&none);

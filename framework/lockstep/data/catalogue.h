@@ -99,7 +99,7 @@ struct DatasetOptions {
   const std::string* record = nullptr;
 };
 
-// What an entry reads, and so how its samples are completed.
+// The kind of data that an entry reads, from which follows how its samples are completed.
 enum class DatasetKind : std::uint8_t {
   Plain,    // samples that are used as they are; of a field "image", cropped, flipped, resized and normalised
   Encoded,  // image files or records: open_all() decodes them by decode_options() (data/image_sets.h) and keeps decoded
@@ -108,7 +108,7 @@ enum class DatasetKind : std::uint8_t {
   Stream    // open_all() returns a stream in place of a training set
 };
 
-// What is known of a set's images before they are read.
+// The facts about a set's images that are known before they are read.
 struct EntryPixels {
   // Mean and standard deviation of the training set's pixels in [0, 1]: one value per channel, or one for all channels.
   // Empty: measured when the set is opened.

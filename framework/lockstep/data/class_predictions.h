@@ -1,4 +1,4 @@
-// What a file of predictions has of a classifier.
+// The columns that a file of predictions has of a classifier.
 #pragma once
 
 #include <cstdint>

@@ -57,7 +57,7 @@ double flip_probability(const DatasetEntry& entry, const DatasetOptions& o) {
   return o.images.augment.hflip >= 0 ? o.images.augment.hflip : entry.pixels.mirrored ? 0.5 : 0;
 }
 
-// What the transforms of training and evaluation are made from.
+// The facts from which the transforms of training and evaluation are made.
 struct Making {
   const DatasetEntry& entry;
   const DatasetOptions& options;
@@ -186,7 +186,7 @@ std::string changes_text(const Making& m) {
   return text.empty() ? "no random changes" : text;
 }
 
-// What a checkpoint keeps: a prediction makes the evaluation's transforms of it.
+// The record that a checkpoint keeps: a prediction makes the evaluation's transforms of it.
 std::string record_text(const RunData& data, const Making& m) {
   const ImageSetOptions& images = m.options.images;
   const Shape model = data.image_shape();

@@ -1,5 +1,5 @@
-// What an open HDF5 file has: names of its datasets and groups, for messages and for files with one group per sample.
-// For use inside an Hdf5Session.
+// The contents of an open HDF5 file: names of its datasets and groups, for messages and for files with one group per
+// sample. For use inside an Hdf5Session.
 #pragma once
 
 #include <optional>

@@ -38,7 +38,7 @@ std::vector<std::string> words_of(std::string_view line) {
   return words;
 }
 
-// What Open MPI would read in its own way, or not at all. A comment may have any bytes but zeros.
+// The characters that Open MPI would read in its own way, or not at all. A comment may have any bytes but zeros.
 void check_text(std::string_view line, const std::string& here) {
   constexpr const char* kExpected = "expected text, with lines like 'node1 slots=8'";
   check(line.find('\0') == line.npos, kSite, "{}: a NUL byte; {}", here, kExpected);

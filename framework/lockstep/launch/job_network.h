@@ -17,7 +17,7 @@ struct JobNetwork {
   std::vector<std::string> warnings{};
 };
 
-// What is asked of the system; tests put in their own.
+// The questions to the system; tests put in their own.
 struct NetworkFacts {
   std::vector<host::Interface> there{};
   std::string host{};

@@ -14,8 +14,8 @@ namespace {
 constexpr const char* kSite = "json";
 constexpr std::size_t kDeepest = 32;
 
-// What the parser has read, by lines. The parser reads one character beyond a number: a line counts from its first
-// character that is no blank, so a line end behind a number is not yet another line.
+// The text that the parser has read, by lines. The parser reads one character beyond a number: a line counts from its
+// first character that is no blank, so a line end behind a number is not yet another line.
 struct Position {
   std::int64_t line = 1, ends = 0;
   void pass(char c) {

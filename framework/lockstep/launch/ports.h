@@ -26,9 +26,9 @@ struct PortNeed {
   bool launch = false;              // the job is started by `lockstep launch`, whose node 0 listens as well
 };
 
-// What the host with most ranks needs: 2 for the daemon (one each for IPv4 and IPv6), 1 for launch, 1 per rank.
-// `again`: so that a job can start within 60 s of the last one, whose ranks' ports the kernel keeps in TIME_WAIT for
-// that time: 1 more per rank.
+// The ports that the host with most ranks needs: 2 for the daemon (one each for IPv4 and IPv6), 1 for launch, 1 per
+// rank. `again`: so that a job can start within 60 s of the last one, whose ranks' ports the kernel keeps in TIME_WAIT
+// for that time: 1 more per rank.
 std::int64_t ports_needed(const PortNeed& need, bool again = false);
 
 // The ports of a job, the same on every host.

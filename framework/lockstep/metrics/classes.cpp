@@ -60,7 +60,7 @@ Metric scores(std::string name, Value counts) {
   return {.rule = {.name = std::move(name), .better = Better::Higher}, .sums = {counts}};
 }
 
-// What the pairs of one group give.
+// The sums that the pairs of one group give.
 struct GroupArea {
   double area = kNone;  // not a number without positives or negatives, or if a score is not a number
   double pairs = 0;

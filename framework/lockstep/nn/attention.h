@@ -28,7 +28,7 @@ struct AttentionCache {
   Value k, v, offset;
 };
 
-// What a call adds to the layer's options; see AttentionOptions.
+// The options of a call, beside those of the layer; see AttentionOptions.
 struct AttentionMasks {
   Value lengths = {}, segments = {};
 };

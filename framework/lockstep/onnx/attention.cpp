@@ -37,7 +37,7 @@ std::string for_all_heads(const NodeWriter& w, const std::string& name, const At
   return d.add("Reshape", {wide, d.list({s.samples, s.heads, s.keys, s.width})});
 }
 
-// What is added to the scores: (H, T, S), of one head where all have the same.
+// The numbers that are added to the scores: (H, T, S), of one head where all have the same.
 Tensor bias_of(const AttentionAttributes& a, const AttentionSizes& s, DType dtype) {
   const std::vector<double> slopes = a.alibi ? alibi_slopes(s.heads) : std::vector<double>{0};
   std::vector<double> bias;

@@ -64,7 +64,7 @@ struct AttentionAttributes {
   bool lengths = false, segments = false, offset = false;  // whether there are these inputs
 };
 
-// What kernels and shapes of both ops follow from; `inputs` are those of AttentionOp.
+// The sizes from which kernels and shapes of both ops follow; `inputs` are those of AttentionOp.
 struct AttentionSizes {
   AttentionSizes(const AttentionAttributes& attributes, std::span<const Type> inputs);
   std::int64_t samples, queries, keys, heads, key_heads, width;  // N, T, S, H, G, D

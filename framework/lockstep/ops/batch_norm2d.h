@@ -123,8 +123,8 @@ void require_batch_norm_inputs(std::string_view op, std::string_view path, std::
 void require_no_epilogue(std::string_view op, const Epilogue& epilogue);
 // `flops` for each element of inputs[0].
 double flops_per_element(std::span<const Type> inputs, double flops);
-// What an op saves that normalises x where it reads x: a pass of its own would read x and write the normalised image,
-// which would then be read in place of x.
+// The bytes saved by an op that normalises x where it reads x: a pass of its own would read x and write the normalised
+// image, which would then be read in place of x.
 double bytes_of_pass(const Type& x);
 
 struct BatchNormInputs {

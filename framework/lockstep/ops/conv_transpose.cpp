@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// What the operands of a transposed convolution must fit; `op` and `path` are for errors.
+// The conditions on the operands of a transposed convolution; `op` and `path` are for errors.
 struct TransposedCheck {
   std::string_view op;
   std::string path;

@@ -1,5 +1,6 @@
-// What the losses share: the mean of elements that count differently (LossWeights), and its weight. Each function can
-// be differentiated any number of times. `loss` is the name of the loss in errors. Throws Error where types do not fit.
+// The part that all losses share: the mean of elements that count differently (LossWeights), and its weight. Each
+// function can be differentiated any number of times. `loss` is the name of the loss in errors. Throws Error where
+// types do not fit.
 #pragma once
 
 #include <string_view>

@@ -26,8 +26,8 @@ std::string norm_attributes(const RowNormOptions& options) {
   return formatted("over {} dimension{}", options.dims, options.dims == 1 ? "" : "s");
 }
 
-// What the gradients of a norm are written with: for x with these statistics, as RowNormOp returns them. A value "in
-// rows" has the shape of x; in group norm it is (N, groups, size of a row).
+// The values with which the gradients of a norm are written: for x with these statistics, as RowNormOp returns them. A
+// value "in rows" has the shape of x; in group norm it is (N, groups, size of a row).
 struct NormRows {
   RowNormOptions options;
   Value x, inverse, mean;  // the mean is empty without `centred`

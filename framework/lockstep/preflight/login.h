@@ -1,4 +1,4 @@
-// What ssh's words mean when a host could not be logged in to, with the line that mends it. Pure.
+// The meaning of ssh's words when a host could not be logged in to, with the line that mends it. Pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What the checks look at, as one rank knows it. Before a job there is one such process per host, which answers for the
-// ranks that are to run there.
+// The subject of the checks, as one rank knows it. Before a job there is one such process per host, which answers for
+// the ranks that are to run there.
 #pragma once
 
 #include <filesystem>

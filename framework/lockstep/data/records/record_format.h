@@ -27,7 +27,7 @@ inline constexpr std::string_view kRecordSetMagic = "LSRINDEX", kRecordFileMagic
 inline constexpr std::uint32_t kRecordVersion = 1;
 inline constexpr std::size_t kRecordHeaderBytes = 32, kRecordEntryBytes = 16, kRecordSetHeaderBytes = 24;
 
-// What the records of a set contain.
+// The contents of the records of a set.
 struct RecordLayout {
   std::string description{};               // one line for a log
   std::vector<Field> fields{};             // of an image file only the name counts

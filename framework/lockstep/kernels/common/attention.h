@@ -1,5 +1,5 @@
-// What the kernels of attention share: where queries, keys and values lie, which keys a query sees, and which weights
-// dropout keeps. ops/attention.h has the words.
+// The part that the kernels of attention share: where queries, keys and values lie, which keys a query sees, and which
+// weights dropout keeps. ops/attention.h has the words.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the kernels of vocabulary_cross_entropy share (ops/vocabulary_cross_entropy.h): arrays, and what follows from
-// the losses of the positions.
+// The part that the kernels of vocabulary_cross_entropy share (ops/vocabulary_cross_entropy.h): arrays, and what
+// follows from the losses of the positions.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the passes of batch normalisation share: loops over channel blocks, per-channel values in lanes, and sums per
-// lane. Internal to batch_norm.cpp and batch_norm_backward.cpp.
+// The part that the passes of batch normalisation share: loops over channel blocks, per-channel values in lanes, and
+// sums per lane. Internal to batch_norm.cpp and batch_norm_backward.cpp.
 #pragma once
 
 #include <algorithm>

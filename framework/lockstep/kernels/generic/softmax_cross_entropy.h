@@ -20,7 +20,7 @@ struct CrossEntropyOptions {
   std::optional<std::int32_t> ignore_index = {};  // the target of positions that count nowhere
 };
 
-// What a position should be: a class, or else a probability of each class.
+// The target of a position: a class, or else a probability of each class.
 template <class T>
 struct CrossEntropyTargets {
   CrossEntropyTargets(const std::int32_t* targets) : classes(targets) {}  // NOLINT: class indices are the usual targets

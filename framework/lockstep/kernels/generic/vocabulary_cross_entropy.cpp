@@ -17,7 +17,7 @@ double logit(const VocabularyShape& s, const VocabularyInputs<T, T>& in, std::in
   return sum;
 }
 
-// What the logits of one position give.
+// The results of the logits of one position.
 struct Statistics {
   double log_sum = 0, mean = 0, of_target = 0;
   std::int64_t best = 0;  // the first of the largest

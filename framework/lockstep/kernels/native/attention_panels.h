@@ -1,4 +1,4 @@
-// What forward and backward attention do alike: panels of queries, blocks of keys, and their scores.
+// The part that forward and backward attention do alike: panels of queries, blocks of keys, and their scores.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the passes of batch normalisation share: how a view is cut, which fixes the order of its sums; the two passes
-// over a channel block; and the lanes of its channels. Internal to batch_norm.cpp and batch_norm_backward.cpp.
+// The part that the passes of batch normalisation share: how a view is cut, which fixes the order of its sums; the two
+// passes over a channel block; and the lanes of its channels. Internal to batch_norm.cpp and batch_norm_backward.cpp.
 #pragma once
 
 #include <omp.h>

@@ -68,7 +68,8 @@ class BlockedConvolution {
     std::vector<std::int64_t> parts;        // the first term of each part, and the end
     std::int64_t inputs = kLanes;           // of a term
   };
-  // What one thread works out at a time: samples, planes, rows and columns of the result, for some of its blocks.
+  // The part that one thread works out at a time: samples, planes, rows and columns of the result, for some of its
+  // blocks.
   struct Unit {
     std::array<std::int64_t, 4> begin, end;
     std::int64_t group, block, blocks;
@@ -120,7 +121,7 @@ class BlockedWeightGradient {
     std::int64_t x, dw;            // offsets of the channel and of the first tap, in elements
     std::int64_t inputs = kLanes;  // taps side by side, or a block's channels
   };
-  // What one thread works out at a time: a part of the batch for some blocks of the weights.
+  // The part that one thread works out at a time: a part of the batch for some blocks of the weights.
   struct Unit {
     std::int64_t part, group, out_block, out_blocks, in_block, in_blocks;
   };

@@ -27,7 +27,7 @@ struct PairTable {
   void (*set)(const Rows&);  // c = a b
 };
 
-// What lies around the products. T is float or Bf16.
+// The functions around the products. T is float or Bf16.
 struct PairMemoryTable {
   // to [padded_rows][to_stride] by rows = from [rows][columns], with zeros behind them; to_stride is a multiple of
   // kPanel.

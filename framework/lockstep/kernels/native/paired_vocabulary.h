@@ -15,7 +15,7 @@ void paired_vocabulary_backward(const VocabularyShape& s, const VocabularyInputs
                                 const VocabularyGradients<Bf16>& out, std::int64_t workers, float* scratch,
                                 const NativeKernels& kernels);
 
-// What slopes are multiplied with and the logarithms of sums, by position; `padded` of them, 0 behind the last one.
+// The factors of slopes and the logarithms of sums, by position; `padded` of them, 0 behind the last one.
 template <class T>
 void load_slope_factors(const VocabularyShape& s, const VocabularyInputs<T, float>& in,
                         const VocabularyGradients<T>& out, std::int64_t padded, float* factors, float* log_sums) {

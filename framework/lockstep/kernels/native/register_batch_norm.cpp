@@ -17,8 +17,8 @@ ChannelOffer norm_offer(const KernelRequest& r, std::span<const Layout> offered)
   return c;
 }
 
-// What the gradient and the sums of a synchronised one read and write alike. A residual's branch is masked by y, where
-// an operation `masks`; the output 0 is each one's own.
+// The operands that the gradient and the sums of a synchronised norm have alike. A residual's branch is masked by y,
+// where an operation `masks`; the output 0 is each one's own.
 template <class T>
 BatchNormBackward<T> backward_of(const Arguments& a, const BatchNormView& view, bool relu, bool masks, bool adds) {
   return {.view = view,

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kWords = 128;
 constexpr std::int64_t kGroup = 8;  // panels that use a block of words while it lies in the second-level cache
 
-// What is known of kPanel positions after some blocks of words.
+// The state of kPanel positions after some blocks of words.
 struct PanelState {
   float* x;                   // [features][kPanel]; or in pairs:
   Bf16* x_pairs;              // [width / 2][kPanel][2]

@@ -1,5 +1,5 @@
-// What forward and gradients of Winograd's convolutions share: sizes of groups of tiles, padded planes, the division
-// among threads.
+// The part that forward and gradients of Winograd's convolutions share: sizes of groups of tiles, padded planes, the
+// division among threads.
 #pragma once
 
 #include <algorithm>

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// What MPI loads itself differs with the network cards.
+// The libraries that MPI loads itself differ with the network cards.
 constexpr std::string_view kCompute[] = {"libopenblas", "libblas", "libflexiblas", "libblis", "libmkl",
                                          "libdnnl",     "libgomp", "libomp",       "libc.",   "libm.",
                                          "libstdc++",   "libhdf5", "libhwloc"};

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// What a command prints; "" where it cannot be run or fails.
+// The output of a command; "" where it cannot be run or fails.
 std::string printed(const char* command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command, "r"), pclose);
   if (pipe == nullptr) return "";

@@ -1,4 +1,5 @@
-// What the thorough checks of the network know of the other hosts: each host's addresses, and the one to connect to.
+// The facts that the thorough checks of the network have of the other hosts: each host's addresses, and the one to
+// connect to.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ class ReportEvaluation : public Callback {
     std::string output;     // the folder of evaluations.jsonl
     std::string weights;    // the file of the weights
     std::int64_t step = 0;  // the update that made them; -1: not known
-    // What is evaluated: names and values of `data`, in order.
+    // The data that are evaluated: names and values of `data`, in order.
     std::vector<std::pair<std::string, std::string>> data{};
   };
   ReportEvaluation(const comm::Communicator& comm, Settings settings) : comm_(comm), settings_(std::move(settings)) {}

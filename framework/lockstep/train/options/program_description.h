@@ -1,4 +1,4 @@
-// What a program's command line offers, taken from the parser that reads it: the source of completions
+// The options and commands of a program's command line, taken from the parser that reads it: the source of completions
 // (completion.h) and man pages (man_page.h). Hidden options and commands are left out.
 #pragma once
 

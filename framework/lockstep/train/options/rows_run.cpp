@@ -113,7 +113,7 @@ std::vector<OptionRow> evaluation_rows(Options& o) {
   };
 }
 
-// What a run prints and writes beside checkpoints.
+// The output of a run beside checkpoints.
 std::vector<OptionRow> record_rows(Options& o) {
   return {
       {.name = "log-every",

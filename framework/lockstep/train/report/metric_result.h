@@ -1,4 +1,4 @@
-// What a run shows, logs and compares of the metrics of its model.
+// The results of a model's metrics that a run shows, logs and compares.
 #pragma once
 
 #include <cstdint>

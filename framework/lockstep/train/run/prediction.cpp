@@ -200,7 +200,7 @@ class Writer {
     file_->begin(arrays_, groups_.samples, notes(part));
   }
 
-  // What the run knows of its samples, classes and weights.
+  // The facts of the run about its samples, classes and weights.
   data::ArrayNotes notes(const Arrays& part) const {
     const RunFacts& facts = run_.facts;
     data::ArrayNotes notes;

@@ -119,7 +119,7 @@ void add_standard_callbacks(CallbackList& list, const RunParts& run, io::FileDes
 
 namespace {
 
-// What is evaluated, as the lines of evaluations.jsonl say it.
+// The data that are evaluated, as the lines of evaluations.jsonl say it.
 std::vector<std::pair<std::string, std::string>> evaluated_data(const RunFacts& facts) {
   if (facts.own_data) return {{"dataset", facts.data.eval ? facts.data.eval->describe() : ""}};
   const data::DatasetOptions& o = facts.options.dataset;

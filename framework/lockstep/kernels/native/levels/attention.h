@@ -1,4 +1,4 @@
-// What attention does with the scores of kPanel queries, which are the lanes, for table.cpp. Rows are keys; sums run
+// The work of attention on the scores of kPanel queries, which are the lanes, for table.cpp. Rows are keys; sums run
 // over rows in their order, so the bits depend neither on the level nor on threads.
 #pragma once
 

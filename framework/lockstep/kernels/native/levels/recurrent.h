@@ -66,7 +66,7 @@ struct Recurrent {
     }
   }
 
-  // What the sums begin with: the products of the input, or the bias.
+  // The values with which the sums begin: the products of the input, or the bias.
   template <bool kWhole, int kGates>
   [[gnu::noinline]] static void start(const Forward& f, const Block& block, T* sums) {
     for_features<kWhole, 1, kGates>(block, f.hidden, sums, [&f](std::int64_t row, auto features, T* own) {

@@ -35,7 +35,7 @@ struct Winograd {
     }
   }
 
-  // What is made of a value of the input: the value itself, or what a batch norm and a ReLU make of it, with the
+  // The function of a value of the input: the value itself, or its batch norm with a ReLU, with the
   // roundings of levels/batch_norm.h.
   struct AsItIs {
     LOCKSTEP_INLINE V operator()(V x) const { return x; }
