@@ -26,7 +26,12 @@ struct List {
   Hdf5Id type, space;
   hvl_t value{};
   ~List() {
-    if (value.p != nullptr) H5Dvlen_reclaim(type, space, H5P_DEFAULT, &value);
+    if (value.p == nullptr) return;
+#if H5_VERSION_GE(1, 12, 0)
+    H5Treclaim(type, space, H5P_DEFAULT, &value);
+#else  // its older name, which newer libraries may lack
+    H5Dvlen_reclaim(type, space, H5P_DEFAULT, &value);
+#endif
   }
 };
 
