@@ -102,12 +102,14 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "lockstep (Lockstep " LOCKSTEP_VERSION ")");
   for (const Command& command : kCommands) command.add(app, status);
-  // `lockstep help run` is `lockstep run --help`; `lockstep help`, and no word at all, `lockstep --help`.
+  // `lockstep help run` is `lockstep run --help`, and `lockstep help` is `lockstep --help`.
   std::vector<char*> words(argv, argv + argc);
   static char help[] = "--help";
   const bool asks_help = argc > 1 && std::string_view(argv[1]) == "help";
-  if (asks_help) words.erase(words.begin() + 1);
-  if (asks_help || argc == 1) words.push_back(help);
+  if (asks_help) {
+    words.erase(words.begin() + 1);
+    words.push_back(help);
+  }
   argc = static_cast<int>(words.size());
   words.push_back(nullptr);
   argv = words.data();
@@ -121,6 +123,7 @@ int main(int argc, char** argv) {
     std::fputs(text.str().c_str(), stdout);  // a failure is found at the end
   } catch (const CLI::ParseError& e) {
     let_rank_zero_tell(app);
+    if (argc == 1) fmt::print(stderr, "{}\n", app.help());
     fmt::print(stderr, "lockstep: {}\nRun with --help for more information.\n",
                printable(explained(app, e, argc, argv)));
     if (app.got_subcommand("run"))

@@ -75,7 +75,7 @@ if command -v man >/dev/null && command -v groff >/dev/null; then
   done
 fi
 # Help and the page of one command, by each name that one would try.
-for words in "" "help" "help run" "man run"; do
+for words in "help" "help run" "man run"; do
   read -ra words <<<"$words"
   run "$lockstep" "${words[@]}"
   expect_status 0
@@ -83,6 +83,9 @@ done
 expect_line '^\.TH lockstep' 1
 run "$lockstep" man nothing
 expect_status 2
+run "$lockstep"
+expect_status 2
+expect_line 'Subcommands:' 1
 # Machines read these.
 for command in models "inspect toy"; do
   read -ra words <<<"$command"

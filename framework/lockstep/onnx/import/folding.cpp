@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "lockstep/core/math.h"
 #include "lockstep/onnx/import/node_reader.h"
 
 namespace lockstep::onnx {
@@ -289,7 +290,9 @@ constexpr Folding kFoldings[] = {
     {"Min", [](const NodeReader& r) { fold_with(r, [](auto a, auto b) { return std::min(a, b); }); }},
     {"Pow",
      [](const NodeReader& r) {
-       fold_with(r, [](auto a, auto b) { return static_cast<decltype(a)>(std::pow(a, b)); });
+       fold_with(r, [](auto a, auto b) {
+         return static_cast<decltype(a)>(math::pow(static_cast<double>(a), static_cast<double>(b)));
+       });
      }},
     {"Sqrt", [](const NodeReader& r) { fold_function(r, [](double x) { return std::sqrt(x); }); }},
     {"Floor", [](const NodeReader& r) { fold_function(r, [](double x) { return std::floor(x); }); }},
