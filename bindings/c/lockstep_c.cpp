@@ -61,7 +61,7 @@ nlohmann::json description_of_onnx(const std::string& file) {
   const onnx::ImportedModel model(file);
   const auto sizes = [&](const std::vector<onnx::FileValue>& values, const char* what) {
     const bool one = values.size() == 1 && values[0].dims.size() > 1;
-    const std::vector<int64_t> dims =
+    std::vector<int64_t> dims =
         one ? std::vector<int64_t>(values[0].dims.begin() + 1, values[0].dims.end()) : std::vector<int64_t>{};
     if (!one || std::ranges::find(dims, -1) != dims.end()) {
       throw CodedError(
