@@ -10,15 +10,9 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-static int rank, failures, room_is_stale;
+#include "expect.h"
 
-#define EXPECT(condition)                                                                                         \
-  do {                                                                                                            \
-    if (!(condition)) {                                                                                           \
-      fprintf(stderr, "rank %d, line %d: %s; last error: %s\n", rank, __LINE__, #condition, lockstep_last_error()); \
-      ++failures;                                                                                                 \
-    }                                                                                                             \
-  } while (0)
+static int room_is_stale;
 
 /* In place of the system's functions, also for Lockstep and MPI: what they would have said before rank 0 took the room. */
 int statvfs(const char* restrict path, struct statvfs* restrict status) {

@@ -6,17 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static int rank, ranks, failures;
+#include "expect.h"
 
-#define EXPECT(condition)                                                                                  \
-  do {                                                                                                     \
-    if (!(condition)) {                                                                                    \
-      fprintf(stderr, "rank %d, line %d: %s; last error: %s\n", rank, __LINE__, #condition, lockstep_last_error()); \
-      ++failures;                                                                                          \
-    }                                                                                                      \
-  } while (0)
-
-static int contains(const char* part) { return strstr(lockstep_last_error(), part) != NULL; }
+static int ranks;
 
 static lockstep_array array(void* data, int32_t type, int64_t samples) {
   lockstep_array a = LOCKSTEP_ARRAY_INIT;
@@ -88,7 +80,7 @@ static void skipped_steps(lockstep_model* model) {
   trainer = trainer_of(model, options);
   x[1] = NAN;
   EXPECT(lockstep_trainer_step(trainer, &in, &out, 0.1, &result) == LOCKSTEP_ERROR_NOT_FINITE);
-  EXPECT(contains("row 1 of this rank's 2")); /* the caller's row, and no number of ours */
+  EXPECT(SAYS("row 1 of this rank's 2")); /* the caller's row, and no number of ours */
   lockstep_trainer_free(trainer);
 }
 
@@ -135,7 +127,7 @@ static void classes(void) {
   }
   EXPECT(lockstep_trainer_evaluate(trainer, &in, &target, &result) == LOCKSTEP_OK && fabs(result.loss - expected) < 1e-6);
   y[1] = 3;
-  EXPECT(lockstep_trainer_evaluate(trainer, &in, &target, &result) == LOCKSTEP_ERROR_ARGUMENT && contains("3"));
+  EXPECT(lockstep_trainer_evaluate(trainer, &in, &target, &result) == LOCKSTEP_ERROR_ARGUMENT && SAYS("3"));
   lockstep_trainer_free(trainer);
   lockstep_model_free(model);
 }
@@ -145,12 +137,12 @@ static void descriptions(void) {
   lockstep_model* model = NULL;
   EXPECT(lockstep_model_create("{\"input\": [2], \"output\": [1], \"layers\": [{\"type\": \"Linear\", \"in\": 2, \"out\": 8, "
                                "\"name\": \"first\"}, {\"type\": \"Linear\", \"in\": 9, \"out\": 1, \"name\": \"second\"}]}",
-                               &model) == LOCKSTEP_ERROR_ARGUMENT && model == NULL && contains("second"));
+                               &model) == LOCKSTEP_ERROR_ARGUMENT && model == NULL && SAYS("second"));
   EXPECT(lockstep_model_create("{\"input\": [2], \"output\": [3], \"layers\": [{\"type\": \"Linear\", \"in\": 2, \"out\": 1}]}",
-                               &model) == LOCKSTEP_ERROR_ARGUMENT && model == NULL && contains("'output'"));
+                               &model) == LOCKSTEP_ERROR_ARGUMENT && model == NULL && SAYS("'output'"));
   EXPECT(lockstep_model_create("{\"input\": [2], \"output\": [3], \"onnx\": \"/nonexistent/net.onnx\"}", &model) ==
-             LOCKSTEP_ERROR_ARGUMENT && contains("/nonexistent/net.onnx"));
-  EXPECT(lockstep_model_load("/nonexistent/net.onnx", &model) == LOCKSTEP_ERROR_FILE && contains("/nonexistent/net.onnx"));
+             LOCKSTEP_ERROR_ARGUMENT && SAYS("/nonexistent/net.onnx"));
+  EXPECT(lockstep_model_load("/nonexistent/net.onnx", &model) == LOCKSTEP_ERROR_FILE && SAYS("/nonexistent/net.onnx"));
 }
 
 int main(int argc, char** argv) {
