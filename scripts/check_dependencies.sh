@@ -33,14 +33,24 @@ train:      core host graph ops kernels nn metrics plan optim comm io parallel d
 '
 
 # A room, which is a folder in one of these folders, and the rooms beside itself that it may include; "." are the files that lie in the
-# folder itself. A row names rows above it alone. A folder without rows has no rooms that are checked.
+# folder itself. A row names rows above it alone. A room with the word "any" includes any other and is included by any: in kernels/ the
+# registry, which all sets know and which knows all sets. A folder without rows has no rooms that are checked.
 rooms='
+kernels/.:        any
+kernels/common:
+kernels/native:   common
+kernels/generic:  common native
+kernels/onednn:   common native
 train/monitor:
 train/report:     monitor
-train/step:       report monitor
-train/options:    step report monitor
-train/callbacks:  options step report monitor
-train/run:        callbacks options step report monitor
+train/prepare:    report monitor
+train/runner:     prepare report monitor
+train/state:      prepare report monitor
+train/guard:      state runner prepare report monitor
+train/step:       guard state runner prepare report monitor
+train/options:    step guard state runner prepare report monitor
+train/callbacks:  options step guard state runner prepare report monitor
+train/run:        callbacks options step guard state runner prepare report monitor
 parallel/tree:
 parallel/exchange: tree
 parallel/control: tree exchange
@@ -115,6 +125,10 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders BESIDE=$be
       split(words[1], parts, "/")
       has_rooms[parts[1]] = 1
       allowed_room[words[1], parts[2]] = 1
+      if (words[2] == "any") {
+        free_room[words[1]] = 1
+        continue
+      }
       for (j = 2; j <= m; j++) {
         must_be_above(words[1], words[j], (parts[1] "/" words[j]) in known_room)
         allowed_room[words[1], words[j]] = 1
@@ -206,7 +220,7 @@ TABLE=$table ROOMS=$rooms OUTSIDE=$outside ROOT_FOLDERS=$root_folders BESIDE=$be
       split(name, parts, "/")
       if (!((folder, parts[2]) in allowed)) breach(folder "/ may not include " name)
       there = room_of(substr(name, length("lockstep/") + 1))
-      if (parts[2] == folder && (room in known_room) && there != "") {
+      if (parts[2] == folder && (room in known_room) && there != "" && !(room in free_room) && !(there in free_room)) {
         split(there, parts, "/")
         if (!((room, parts[2]) in allowed_room)) breach(room " may not include " name)
       }

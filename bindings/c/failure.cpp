@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lockstep/comm/agreement.h"
-#include "lockstep/train/step/untrusted_error.h"
+#include "lockstep/train/guard/untrusted_error.h"
 
 namespace lockstep::bindings {
 namespace {

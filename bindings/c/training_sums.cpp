@@ -7,7 +7,7 @@
 
 #include "lockstep/graph/graph.h"
 #include "lockstep/parallel/gradient_engine.h"
-#include "lockstep/train/step/step_sums.h"
+#include "lockstep/train/runner/step_sums.h"
 
 namespace lockstep::bindings {
 namespace {

@@ -7,7 +7,7 @@
 #include "lockstep/comm/communicator.h"
 #include "lockstep/data/batch.h"
 #include "lockstep/plan/compiled_model.h"
-#include "lockstep/train/step/totals.h"
+#include "lockstep/train/runner/totals.h"
 
 namespace lockstep::bindings {
 

@@ -1,5 +1,5 @@
 // The file of --autotune's choices: read, and written again with a machine more.
-#include "lockstep/train/step/autotune_cache.h"
+#include "lockstep/train/prepare/autotune_cache.h"
 #include "tests/fuzz/harness.h"
 
 namespace lockstep::fuzz {

@@ -1,7 +1,7 @@
 // --autotune: what is measured once is read again, a cache that is of no use costs a warning, a choice that is not on
 // offer the first offer, and ranks with different batches train by the same choices.
 #include "lockstep/plan/compiled_model.h"
-#include "lockstep/train/step/autotune.h"
+#include "lockstep/train/prepare/autotune.h"
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>

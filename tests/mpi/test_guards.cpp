@@ -4,7 +4,7 @@
 
 #include "lockstep/parallel/reduce/bucket_hook.h"
 #include "lockstep/plan/compiled_model.h"
-#include "lockstep/train/step/known_product.h"
+#include "lockstep/train/guard/known_product.h"
 #include "tests/mpi/captured_log.h"
 #include "tests/mpi/training.h"
 

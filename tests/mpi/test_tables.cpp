@@ -8,7 +8,7 @@
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
 #include "lockstep/infer/predictor.h"
-#include "lockstep/train/step/table_state.h"
+#include "lockstep/train/state/table_state.h"
 #include "tests/mpi/click_run.h"
 
 namespace lockstep::test {

@@ -16,7 +16,7 @@
 #include "lockstep/ops/reshape.h"
 #include "lockstep/parallel/tables/table_engine.h"
 #include "lockstep/plan/compiled_model.h"
-#include "lockstep/train/step/table_state.h"
+#include "lockstep/train/state/table_state.h"
 #include "lockstep/train/step/trainer.h"
 #include "tests/mpi/harness.h"
 

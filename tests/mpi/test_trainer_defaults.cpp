@@ -5,8 +5,8 @@
 #include "lockstep/checkpoint/state.h"
 #include "lockstep/data/stream.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/guard/untrusted_error.h"
 #include "lockstep/train/run/session_setup.h"
-#include "lockstep/train/step/untrusted_error.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {

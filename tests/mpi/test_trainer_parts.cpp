@@ -1,17 +1,17 @@
 // The parts of a trainer, each by itself; what they do together is tested by the other test_trainer_*.
 #include <gtest/gtest.h>
 
-#include "lockstep/train/step/batch_feed.h"
+#include "lockstep/train/guard/gradient_policy.h"
+#include "lockstep/train/guard/memory_recovery.h"
+#include "lockstep/train/guard/step_guard.h"
+#include "lockstep/train/guard/suspects.h"
+#include "lockstep/train/runner/batch_feed.h"
+#include "lockstep/train/runner/step_runner.h"
+#include "lockstep/train/state/trainer_state.h"
+#include "lockstep/train/state/weight_averages.h"
 #include "lockstep/train/step/driver_trial.h"
 #include "lockstep/train/step/evaluator.h"
-#include "lockstep/train/step/gradient_policy.h"
-#include "lockstep/train/step/memory_recovery.h"
-#include "lockstep/train/step/step_guard.h"
-#include "lockstep/train/step/step_runner.h"
 #include "lockstep/train/step/step_votes.h"
-#include "lockstep/train/step/suspects.h"
-#include "lockstep/train/step/trainer_state.h"
-#include "lockstep/train/step/weight_averages.h"
 #include "tests/mpi/captured_log.h"
 #include "tests/mpi/training.h"
 

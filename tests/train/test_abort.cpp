@@ -10,9 +10,9 @@
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/exit_status.h"
+#include "lockstep/train/guard/untrusted_error.h"
+#include "lockstep/train/prepare/guards.h"
 #include "lockstep/train/run/guard_main.h"
-#include "lockstep/train/step/guards.h"
-#include "lockstep/train/step/untrusted_error.h"
 
 namespace lockstep::comm {
 namespace {

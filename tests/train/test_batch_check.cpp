@@ -1,5 +1,5 @@
 // Which batches leave a batch norm one value per channel: against counting every part.
-#include "lockstep/train/step/batch_check.h"
+#include "lockstep/train/prepare/batch_check.h"
 
 #include <gtest/gtest.h>
 

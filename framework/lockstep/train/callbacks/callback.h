@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "lockstep/train/report/callback_state.h"
+#include "lockstep/train/runner/totals.h"
 #include "lockstep/train/step/order_word.h"
-#include "lockstep/train/step/totals.h"
 
 namespace lockstep::train {
 

@@ -13,7 +13,7 @@
 #include "lockstep/optim/rule_options.h"
 #include "lockstep/optim/schedule_options.h"
 #include "lockstep/train/options/tuning_options.h"
-#include "lockstep/train/step/trainer_options.h"
+#include "lockstep/train/prepare/trainer_options.h"
 
 namespace lockstep::train {
 

@@ -11,7 +11,7 @@
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/options/options_table.h"
 #include "lockstep/train/run/session_setup.h"
-#include "lockstep/train/step/table_state.h"
+#include "lockstep/train/state/table_state.h"
 
 namespace lockstep::train {
 namespace {

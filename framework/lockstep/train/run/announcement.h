@@ -1,8 +1,8 @@
 // Logs the facts of a run before its first step: ranks, hosts, cores, model, memory, communication and data.
 #pragma once
 
+#include "lockstep/train/prepare/memory_forecast.h"
 #include "lockstep/train/run/run_parts.h"
-#include "lockstep/train/step/memory_forecast.h"
 
 namespace lockstep::train {
 

@@ -16,7 +16,7 @@
 #include "lockstep/train/run/increment_base.h"
 #include "lockstep/train/run/stream_course.h"
 #include "lockstep/train/run/table_copy.h"
-#include "lockstep/train/step/table_state.h"
+#include "lockstep/train/state/table_state.h"
 #include "lockstep/train/step/trainer.h"
 
 namespace lockstep::train {

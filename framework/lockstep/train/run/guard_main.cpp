@@ -25,10 +25,10 @@
 #include "lockstep/core/printable.h"
 #include "lockstep/core/stream_writer.h"
 #include "lockstep/host/address_space.h"
+#include "lockstep/train/guard/untrusted_error.h"
 #include "lockstep/train/monitor/signals.h"
 #include "lockstep/train/options/command_line_error.h"
-#include "lockstep/train/step/guards.h"
-#include "lockstep/train/step/untrusted_error.h"
+#include "lockstep/train/prepare/guards.h"
 
 namespace lockstep::train {
 namespace {

@@ -17,7 +17,7 @@
 #include "lockstep/data/array_file.h"
 #include "lockstep/data/class_predictions.h"
 #include "lockstep/data/loader.h"
-#include "lockstep/train/step/batch_check.h"
+#include "lockstep/train/prepare/batch_check.h"
 
 namespace lockstep::train {
 namespace {

@@ -7,9 +7,9 @@
 #include "lockstep/host/address_space.h"
 #include "lockstep/nn/module.h"
 #include "lockstep/train/monitor/stack_signal.h"
+#include "lockstep/train/prepare/autotune.h"
 #include "lockstep/train/report/trace_file.h"
 #include "lockstep/train/run/session_setup.h"
-#include "lockstep/train/step/autotune.h"
 
 namespace lockstep::train {
 namespace {

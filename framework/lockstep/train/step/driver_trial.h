@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "lockstep/parallel/gradient_engine.h"
+#include "lockstep/train/prepare/prepared_model.h"
 #include "lockstep/train/step/overlap_trial.h"
-#include "lockstep/train/step/prepared_model.h"
 
 namespace lockstep::train {
 

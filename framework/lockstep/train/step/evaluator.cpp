@@ -6,9 +6,9 @@
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
-#include "lockstep/train/step/batch_check.h"
-#include "lockstep/train/step/step_inspection.h"
-#include "lockstep/train/step/step_sums.h"
+#include "lockstep/train/guard/step_inspection.h"
+#include "lockstep/train/prepare/batch_check.h"
+#include "lockstep/train/runner/step_sums.h"
 
 namespace lockstep::train {
 namespace {

@@ -11,10 +11,10 @@
 #include "lockstep/data/loader.h"
 #include "lockstep/parallel/control/message_control.h"
 #include "lockstep/parallel/gradient_engine.h"
-#include "lockstep/train/step/batch_feed.h"
+#include "lockstep/train/runner/batch_feed.h"
+#include "lockstep/train/runner/totals.h"
 #include "lockstep/train/step/ranked_pairs.h"
 #include "lockstep/train/step/step_votes.h"
-#include "lockstep/train/step/totals.h"
 
 namespace lockstep::train {
 

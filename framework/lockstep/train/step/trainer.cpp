@@ -4,7 +4,7 @@
 
 #include "lockstep/checkpoint/state_snapshot.h"
 #include "lockstep/core/error.h"
-#include "lockstep/train/step/batch_check.h"
+#include "lockstep/train/prepare/batch_check.h"
 #include "lockstep/train/step/trainer_parts.h"
 
 namespace lockstep::train {

@@ -21,9 +21,9 @@
 #include "lockstep/data/dataset.h"
 #include "lockstep/io/named_tensor.h"
 #include "lockstep/plan/trace.h"
+#include "lockstep/train/prepare/trainer_options.h"
 #include "lockstep/train/report/tensor_hash.h"
-#include "lockstep/train/step/totals.h"
-#include "lockstep/train/step/trainer_options.h"
+#include "lockstep/train/runner/totals.h"
 
 namespace lockstep {
 class Trace;
@@ -180,7 +180,7 @@ class Trainer {
   // null on ranks that want none. Training may go on while tensors() of the copy is read.
   std::unique_ptr<checkpoint::StateSnapshot> make_snapshot();
   void snapshot(checkpoint::StateSnapshot* into);
-  // Passes the tensors of sparse tables to `tables.take` in place of the copy (train/step/table_state.h).
+  // Passes the tensors of sparse tables to `tables.take` in place of the copy (train/state/table_state.h).
   void snapshot(checkpoint::StateSnapshot* into, const TableSave& tables);
   std::size_t table_bytes() const;    // size of the tensors of sparse tables, which are a part of state_bytes()
   std::size_t changed_bytes() const;  // size of those of a save of changed rows; collective

@@ -7,9 +7,9 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/fault_point.h"
 #include "lockstep/parallel/reduce/self_test.h"
+#include "lockstep/train/runner/step_sums.h"
+#include "lockstep/train/state/running_statistics.h"
 #include "lockstep/train/step/order_word.h"
-#include "lockstep/train/step/running_statistics.h"
-#include "lockstep/train/step/step_sums.h"
 
 namespace lockstep::train {
 namespace {

@@ -7,14 +7,14 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/parallel/gradient_engine.h"
+#include "lockstep/train/guard/step_guard.h"
+#include "lockstep/train/prepare/prepared_model.h"
+#include "lockstep/train/runner/step_runner.h"
+#include "lockstep/train/runner/totals.h"
+#include "lockstep/train/state/trainer_state.h"
 #include "lockstep/train/step/driver_trial.h"
 #include "lockstep/train/step/evaluator.h"
-#include "lockstep/train/step/prepared_model.h"
-#include "lockstep/train/step/step_guard.h"
-#include "lockstep/train/step/step_runner.h"
 #include "lockstep/train/step/step_votes.h"
-#include "lockstep/train/step/totals.h"
-#include "lockstep/train/step/trainer_state.h"
 
 namespace lockstep::train {
 

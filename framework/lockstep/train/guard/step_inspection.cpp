@@ -1,0 +1,109 @@
+#include "lockstep/train/guard/step_inspection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lockstep/comm/agreement.h"
+#include "lockstep/core/finite.h"
+#include "lockstep/train/guard/nonfinite.h"
+#include "lockstep/train/guard/suspects.h"
+#include "lockstep/train/prepare/batch_check.h"
+
+namespace lockstep::train {
+namespace {
+
+const std::string kInNetwork = "first in ";  // begins a finding that is neither about samples nor about parameters
+
+// Returns the parameters in the same blocks of memory: the guard examines them together.
+std::vector<std::string> neighbours(const plan::ParameterStore& store, const std::string& name) {
+  constexpr std::int64_t kBlock = parallel::BucketReducer::kBlock;
+  const plan::Bucket& bucket = store.buckets()[static_cast<std::size_t>(store.bucket_of(store.find(name)))];
+  const plan::BucketEntry& own = *std::ranges::find(bucket.entries, name, &plan::BucketEntry::name);
+  const std::int64_t begin = own.offset / kBlock, end = (own.offset + own.elements + kBlock - 1) / kBlock;
+  std::vector<std::string> names;
+  for (const plan::BucketEntry& e : bucket.entries) {
+    if (e.offset < end * kBlock && e.offset + e.elements > begin * kBlock) names.push_back(e.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string StepInspection::find_bad_input(plan::Plan& plan, const data::Batch& batch, Range rows) const {
+  for (const data::Field& f : prepared_.fields()) {
+    const void* input = plan.input(f.name);
+    const std::int64_t each = f.shape.elements();
+    const std::int64_t at = first_nonfinite(input, f.dtype, each * rows.size());
+    if (at < 0) continue;
+    const std::int64_t row = rows.begin + at / each;
+    const auto& ids = batch.step.samples;
+    if (static_cast<std::size_t>(row) < ids.size() && !batch.step.is_streamed())
+      return fmt::format("'{}' of sample {} is not finite", f.name, ids[static_cast<std::size_t>(row)]);
+    return fmt::format("'{}' of {} is not finite", f.name, sample_name(batch, row));
+  }
+  return "";
+}
+
+std::string StepInspection::find_nonfinite(const LocalBatch& local, std::int64_t update) {
+  std::string found;
+  for (const NamedParameter& p : prepared_.store().parameters()) {
+    const Tensor value = prepared_.store().read(p.name);
+    if (found.empty() && first_nonfinite(value.raw(), value.dtype(), value.elements()) >= 0)
+      found = fmt::format("the parameter {} is not finite", p.name);
+  }
+  runner_.repeat(local, update, [&](plan::Plan& plan, Range rows, bool first) {
+    if (found.empty()) found = find_bad_input(plan, *local.batch, rows);
+    NonFiniteFinder finder(plan);
+    plan.run({0, !first}, finder);
+    if (found.empty() && rows.size() > 0 && !finder.where().empty()) found = kInNetwork + finder.where();
+  });
+  return found;
+}
+
+// Finds the rank whose samples give the largest part of the gradient in the blocks of a parameter, and the parameter in
+// these blocks.
+std::string StepInspection::find_spike(const LocalBatch& local, std::int64_t update, const std::string& parameter) {
+  const std::vector<std::string> names = neighbours(prepared_.store(), parameter);
+  std::vector<double> mine(names.size()), all(names.size() * static_cast<std::size_t>(comm_.size()));
+  comm::collectively(comm_, [&] {
+    runner_.repeat(local, update, [&](plan::Plan& plan, Range, bool first) {
+      plan.run({0, !first});
+      for (std::size_t n = 0; n < names.size(); ++n) {
+        const Tensor gradient = prepared_.store().read_gradient(names[n]).to(DType::F64);
+        mine[n] = 0;
+        for (double g : gradient.data<double>()) mine[n] += g * g;
+      }
+    });
+  });
+  comm_.allgather(mine, all);
+  const std::size_t largest = static_cast<std::size_t>(std::ranges::max_element(all) - all.begin());
+  const std::size_t rank = largest / names.size(), name = largest % names.size();
+  double others = 0;
+  for (std::size_t r = 0; r < static_cast<std::size_t>(comm_.size()); ++r) {
+    if (r != rank) others = std::max(others, all[r * names.size() + name]);
+  }
+  return fmt::format(
+      "; the largest part belongs to {} and comes from {}: its sum over samples has norm {:.4g}, at most {:.4g} on "
+      "other "
+      "ranks",
+      names[name], name_of(comm_, static_cast<int>(rank)), std::sqrt(all[largest]), std::sqrt(others));
+}
+
+// Returns the findings of each rank that computes its part again, in one line; empty: all values are finite now.
+std::string StepInspection::compare_findings(const LocalBatch& local, std::int64_t update) {
+  std::string text;
+  const std::vector<std::string> found =
+      comm_.allgather_strings(comm::collectively(comm_, [&] { return find_nonfinite(local, update); }));
+  for (int r = 0; r < comm_.size(); ++r) {
+    if (!found[static_cast<std::size_t>(r)].empty())
+      text += fmt::format("; {}: {}", name_of(comm_, r), found[static_cast<std::size_t>(r)]);
+  }
+  // If samples and parameters are finite on all ranks, the cause is neither a machine nor a file.
+  if (std::ranges::all_of(found, [](const std::string& f) { return f.starts_with(kInNetwork); }))
+    text += kDivergenceAdvice;
+  return text;
+}
+
+}  // namespace lockstep::train
