@@ -20,7 +20,7 @@ constexpr const char* kEvaluateHelp = R"(Examples:
 The program that wrote the checkpoint takes this one's place, with --evaluate-only, the checkpoint's weights, and the
 options with which it ran that say what model and data are; options that follow here replace them. Samples are
 normalised as in that run. Without options these are the run's evaluation samples; of other --files, all samples.
-Results are printed, and added to evaluations.jsonl in the run's folder.)";
+Results are printed (--json: as lines of JSON), and added to evaluations.jsonl in the run's folder.)";
 
 constexpr const char* kPredictHelp = R"(Examples:
   mpirun -n 4 lockstep predict runs/flow --output new.h5 --files 'new*.h5'
@@ -30,7 +30,7 @@ The program that wrote the checkpoint takes this one's place, with --predict, th
 with which it ran that say what model and data are; options that follow here replace them. Samples of --files, or of
 the evaluation set where the data set has no --files, are normalised as in that run, and need no targets. Predictions
 are in the order of the samples and in the units of the training files; those of classes are class and probability.
-The same file comes from any number of ranks.)";
+The same file comes from any number of ranks. --json prints file, samples and arrays as a line of JSON.)";
 
 struct Arguments {
   std::string named, output, program;

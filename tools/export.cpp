@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -21,6 +22,8 @@
 #include "lockstep/onnx/export.h"
 #include "lockstep/onnx/import/imported_model.h"
 #include "lockstep/train/options/option_checks.h"
+#include "lockstep/train/report/result_line.h"
+#include "lockstep/train/run/model_export.h"
 #include "models/zoo/registry.h"
 #include "tools/commands.h"
 #include "tools/safetensors.h"
@@ -49,16 +52,19 @@ constexpr const char* kImportHelp = R"(Examples:
   lockstep import model.safetensors --output weights.h5      then: train_resnet --weights weights.h5, lockstep checkpoint weights.h5
   lockstep import model.onnx --output weights.h5             the weights alone; train_images --model model.onnx has its layers too)";
 
+constexpr const char* kJsonText = "A line of JSON for each file: file, bytes, and what else is known";
+
 struct ExportOptions {
   std::string source, output, model, example, program;
   std::int64_t batch = 1, classes = 0;
   std::vector<std::int64_t> shape;
-  bool is_c = false;
+  bool is_c = false, json = false;
 };
 
-void write_file(const fs::path& path, const std::string& bytes) {
+void write_file(const fs::path& path, const std::string& bytes, bool json) {
   io::replace_file(path, std::as_bytes(std::span(bytes.data(), bytes.size())));
-  fmt::print("{}: {} bytes\n", path.string(), bytes.size());
+  train::print_answer(json, {{"file", path.string()}, {"bytes", bytes.size()}},
+                      fmt::format("{}: {} bytes", path.string(), bytes.size()));
 }
 
 // The tensors of a weights file, a checkpoint or a run's newest checkpoint.
@@ -69,15 +75,16 @@ std::vector<io::NamedTensor> weights_of(const std::string& source) {
   return checkpoint::load_weights(checkpoint::find_weights(source, checkpoint::Pick::Newest).file);
 }
 
-void write_weights(const fs::path& path, std::span<const io::NamedTensor> tensors) {
+void write_weights(const fs::path& path, std::span<const io::NamedTensor> tensors, bool json) {
   const std::string form = path.extension();
   if (form == ".safetensors") {
-    write_file(path, write_safetensors(tensors));
+    write_file(path, write_safetensors(tensors), json);
   } else if (form == ".npz") {
-    write_file(path, datasets::write_npz(tensors));
+    write_file(path, datasets::write_npz(tensors), json);
   } else {
     checkpoint::save_weights(path, tensors);
-    fmt::print("{}: {} tensors\n", path.string(), tensors.size());
+    train::print_answer(json, {{"file", path.string()}, {"bytes", fs::file_size(path)}, {"tensors", tensors.size()}},
+                        fmt::format("{}: {} tensors", path.string(), tensors.size()));
   }
 }
 
@@ -103,17 +110,18 @@ void export_onnx(const ExportOptions& o) {
   onnx::ExportSource source{.name = o.model, .version = LOCKSTEP_VERSION};
   for (const NamedParameter& named : model->named_parameters()) source.names[named.parameter] = named.name;
   source.weights = [&](const std::string& name) { return predict.parameters().read(name); };
-  write_file(o.output, onnx::export_graph(graph, output, "logits", source));
+  write_file(o.output, onnx::export_graph(graph, output, "logits", source), o.json);
   if (o.example.empty()) return;
   fs::create_directories(o.example);
-  write_file(fs::path(o.example) / "input_0.pb", onnx::tensor_message("image", image).bytes());
-  write_file(fs::path(o.example) / "output_0.pb", onnx::tensor_message("logits", logits).bytes());
+  write_file(fs::path(o.example) / "input_0.pb", onnx::tensor_message("image", image).bytes(), o.json);
+  write_file(fs::path(o.example) / "output_0.pb", onnx::tensor_message("logits", logits).bytes(), o.json);
 }
 
 // Of a model that only the program of the run can build. `further` are options for it.
 void export_by_program(const ExportOptions& o, const std::vector<std::string>& further) {
   UseRequest request{.use = UseRequest::Use::Export, .result = o.output};
   request.user.push_back(fmt::format("--batch-size={}", o.batch));
+  if (o.json) request.user.emplace_back("--json");
   if (!o.example.empty()) request.user.push_back(fmt::format("--onnx-example={}", o.example));
   request.user.insert(request.user.end(), further.begin(), further.end());
   start_program(checkpoint::find_weights(o.source, checkpoint::Pick::Newest), o.program, std::move(request));
@@ -128,8 +136,9 @@ void export_c(const ExportOptions& o) {
     export_onnx(model);
   }
   const onnx::CSource made = onnx::write_c_source(file, o.output);
-  fmt::print("{}, .h, .weights: {} bytes of weights, {} bytes of memory beside them\n", o.output, made.weights.size(),
-             made.memory);
+  train::print_answer(o.json, train::result_of(made, o.output),
+                      fmt::format("{}, .h, .weights: {} bytes of weights, {} bytes of memory beside them", o.output,
+                                  made.weights.size(), made.memory));
 }
 
 enum class Form : std::uint8_t { Onnx, C, Weights };
@@ -178,7 +187,7 @@ void export_source(const ExportOptions& o, const std::vector<std::string>& furth
   } else if (form == Form::Onnx) {
     export_onnx(o);
   } else {
-    write_weights(o.output, weights_of(o.source));
+    write_weights(o.output, weights_of(o.source), o.json);
   }
 }
 
@@ -210,6 +219,7 @@ void add_export_command(CLI::App& app) {
                       "For .onnx: a folder for an input and its output, as ONNX lays out its test data");
   command->add_flag("--c", o->is_c,
                     "The output is C99 source that computes the model, as --output NAME.c alone says too");
+  command->add_flag("--json", o->json, kJsonText);
   command->callback([o, command] { export_source(*o, command->remaining()); });
 }
 
@@ -219,12 +229,13 @@ void add_import_command(CLI::App& app) {
   auto o = std::make_shared<ExportOptions>();
   command->add_option("file", o->source, "Weights as .safetensors, .npz, .onnx, or HDF5 by h5py")->required();
   command->add_option("--output", o->output, "The new file, .h5, .safetensors or .npz")->required();
+  command->add_flag("--json", o->json, kJsonText);
   command->callback([o] {
     check_usage([&] {
       check(form_of(o->output) == Form::Weights, "import",
             "--output is {}, expected a name that ends in .safetensors, .npz or .h5", o->output);
     });
-    write_weights(o->output, weights_of(o->source));
+    write_weights(o->output, weights_of(o->source), o->json);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
@@ -16,6 +17,7 @@
 #include "lockstep/core/printable.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/train/report/log_merge.h"
+#include "lockstep/train/report/result_line.h"
 #include "tools/commands.h"
 #include "tools/usage.h"
 
@@ -35,7 +37,7 @@ constexpr std::chrono::milliseconds kLogsPause{200};  // between two looks at fi
 struct LogsOptions {
   std::string run, ranks, level = "trace";
   std::vector<std::string> hosts;
-  bool follow = false;
+  bool follow = false, json = false;
 };
 
 // Returns the ranks of "0,8-15"; none for an empty text.
@@ -61,15 +63,28 @@ train::LogFilter filter_of(const LogsOptions& o) {
   return filter;
 }
 
+// Without time: null. Of the supervisor: rank and host are null.
+nlohmann::ordered_json json_of(const train::LogLine& line) {
+  const auto known = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+  };
+  nlohmann::ordered_json record = {{"time", known(line.time)}, {"host", known(line.host)}, {"rank", nullptr}};
+  if (line.rank >= 0) record["rank"] = line.rank;
+  record["level"] = name_of(line.level);
+  record["text"] = line.text;
+  return record;
+}
+
 // Prints the lines that are wanted, and remembers the ranks and hosts of all.
 class Printer {
  public:
-  explicit Printer(train::LogFilter filter) : filter_(std::move(filter)) {}
+  Printer(train::LogFilter filter, bool as_json) : filter_(std::move(filter)), as_json_(as_json) {}
 
   void operator()(const train::LogLine& line) {
     if (!line.host.empty()) hosts_.insert(line.host);
     if (line.rank >= 0) ranks_.insert(line.rank);
-    if (filter_.wants(line)) fmt::print("{}\n", printable(line.str()));
+    if (!filter_.wants(line)) return;
+    as_json_ ? train::print_result(json_of(line)) : fmt::print("{}\n", printable(line.str()));
   }
   // Throws Error where none of the ranks, or none of the hosts, that are wanted has a line.
   void check_found(const std::string& run) const {
@@ -86,6 +101,7 @@ class Printer {
   static std::string listed(const auto& names) { return fmt::format("{}", fmt::join(names, ",")); }
 
   train::LogFilter filter_;
+  bool as_json_;
   std::set<int> ranks_;
   std::set<std::string> hosts_;
 };
@@ -101,7 +117,7 @@ bool has_log_line(const std::string& file) {
 void show(const LogsOptions& o) {
   train::LogFilter filter;
   check_usage([&] { filter = filter_of(o); });
-  Printer print(std::move(filter));
+  Printer print(std::move(filter), o.json);
   check(o.follow || !std::filesystem::is_regular_file(o.run) || has_log_line(o.run), "logs",
         "{} has no line of a log, expected a rank's log file, as RUN/logs/rank-0000.log, or the folder of a run",
         o.run);
@@ -131,6 +147,7 @@ void add_logs_command(CLI::App& app) {
                    "Only lines of this level or a higher one: trace, debug, info, warning, error; off: none")
       ->capture_default_str();
   command->add_flag("-f,--follow", o->follow, "Go on with lines that are written later, and with files that appear");
+  command->add_flag("--json", o->json, "A line of JSON for each line: time, host, rank, level, text");
   command->footer(kLogsHelp);
   command->callback([o] { show(*o); });
 }

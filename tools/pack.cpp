@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "lockstep/data/records/record_reader.h"
 #include "lockstep/data/records/record_writer.h"
 #include "lockstep/train/options/option_checks.h"
+#include "lockstep/train/report/result_line.h"
 #include "tools/commands.h"
 #include "tools/usage.h"
 
@@ -30,7 +32,7 @@ struct PackArguments {
   std::string dir, output, split, verify;
   std::int64_t file_mib = 1024;
   std::uint64_t shuffle_seed = 0;
-  bool shuffle = false;
+  bool shuffle = false, json = false;
 };
 
 std::vector<data::Split> splits_of(const std::string& name) {
@@ -70,7 +72,10 @@ std::int64_t pack_split(const PackArguments& arguments, data::Split split) {
 }
 
 void say_packed(const PackArguments& arguments, data::Split split, std::int64_t records) {
-  fmt::print("{}/{}.index: {} records\n", arguments.output, split == data::Split::Train ? "train" : "eval", records);
+  const std::string index =
+      fmt::format("{}/{}.index", arguments.output, split == data::Split::Train ? "train" : "eval");
+  train::print_answer(arguments.json, {{"index", index}, {"records", records}},
+                      fmt::format("{}: {} records", index, records));
 }
 
 // Packs clicks: a field for each column, by its name.
@@ -88,12 +93,14 @@ void pack_clicks(const PackArguments& arguments) {
 }
 
 // Reads every record, and compares its checksum.
-void verify_set(const std::string& path) {
+void verify_set(const std::string& path, bool json) {
   const data::RecordReader reader(path);
   std::uint64_t bytes = 0;
   for (std::int64_t i = 0; i < reader.size(); ++i) bytes += reader.read(i).size();
-  fmt::print("{}: {} records, {} bytes, all checksums right: {}\n", path, reader.size(), bytes,
-             reader.layout().description);
+  const std::string& layout = reader.layout().description;
+  train::print_answer(
+      json, {{"index", path}, {"records", reader.size()}, {"bytes", bytes}, {"verified", true}, {"layout", layout}},
+      fmt::format("{}: {} records, {} bytes, all checksums right: {}", path, reader.size(), bytes, layout));
 }
 
 void pack(PackArguments& arguments) {
@@ -101,7 +108,7 @@ void pack(PackArguments& arguments) {
     check_usage([&] {
       check(arguments.output.empty(), "pack", "--verify reads a set and --output writes one, expected one of the two");
     });
-    return verify_set(arguments.verify);
+    return verify_set(arguments.verify, arguments.json);
   }
   check_usage(
       [&] { check(!arguments.output.empty(), "pack", "--output is missing, expected a folder for the records"); });
@@ -162,6 +169,7 @@ void add_pack_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--verify", a->verify, "Read all records of this set and compare their checksums")
       ->type_name("INDEX");
+  command->add_flag("--json", a->json, "A line of JSON for each index: index, records");
   add_click_options(*command, *a);
   command->callback([a] {
     a->dataset.seed = a->shuffle_seed;

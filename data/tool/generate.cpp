@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "data/generate/darcy.h"
@@ -13,6 +14,7 @@
 #include "data/generate/lorenz.h"
 #include "lockstep/core/error.h"
 #include "lockstep/host/threads.h"
+#include "lockstep/train/report/result_line.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -21,7 +23,7 @@ struct Common {
   GenerateOptions file;
   std::string output;
   int threads = 0;
-  bool doubles = false;
+  bool doubles = false, json = false;
 };
 
 void generate(const Generator& generator, Common& common) {
@@ -36,10 +38,18 @@ void generate(const Generator& generator, Common& common) {
     shown = tenths;
   });
   std::string sets;
-  for (const data::Field& field : generator.fields())
-    sets +=
-        fmt::format("{}{} {}", sets.empty() ? "" : ", ", field.name, field.shape.batched(common.file.samples).str());
-  fmt::print("{} samples of {} in {}: {}\n", common.file.samples, generator.name(), common.output, sets);
+  nlohmann::ordered_json json = {{"file", common.output},
+                                 {"equation", generator.name()},
+                                 {"samples", common.file.samples},
+                                 {"arrays", nlohmann::ordered_json::object()}};
+  for (const data::Field& field : generator.fields()) {
+    const Shape shape = field.shape.batched(common.file.samples);
+    sets += fmt::format("{}{} {}", sets.empty() ? "" : ", ", field.name, shape.str());
+    json["arrays"][field.name] = shape.dims();
+  }
+  train::print_answer(
+      common.json, json,
+      fmt::format("{} samples of {} in {}: {}", common.file.samples, generator.name(), common.output, sets));
 }
 
 // A subcommand of a Generator that is made of an Options. Its callback keeps the options alive.
@@ -69,6 +79,7 @@ Command<Options> add(CLI::App* parent, const std::string& name, const std::strin
       ->type_name("N")
       ->check(CLI::Range(0, 4096));
   command.app->add_flag("--f64", common->doubles, "write f64 values, not f32; all are computed in f64");
+  command.app->add_flag("--json", common->json, "print a line of JSON: file, equation, samples, arrays");
   command.app->callback([options = command.options, common] { generate(Made(*options), *common); });
   return command;
 }

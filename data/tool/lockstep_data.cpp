@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "data/datasets/catalogue.h"
@@ -17,29 +18,49 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
 #include "lockstep/train/options/program_pages.h"
+#include "lockstep/train/report/result_line.h"
 
 namespace {
 
 using namespace lockstep;
 using datasets::RemoteFile;
 using datasets::Source;
+using Json = nlohmann::ordered_json;
 
 struct Arguments {
   data::DatasetOptions dataset;
   std::string dir, mirror, format, output;
-  bool keep_archive = false;
+  bool keep_archive = false, json = false;
 };
+
+std::int64_t bytes_of(const Source& source) {
+  std::int64_t bytes = 0;
+  for (const RemoteFile& file : source.files) bytes += file.bytes;
+  return bytes;
+}
 
 void list() {
   for (const data::DatasetEntry& entry : datasets::image_catalogue())
     fmt::print("{:12} {}\n", entry.name, entry.description);
   fmt::print("\nTo be fetched:\n");
   for (const Source& source : datasets::sources()) {
-    std::int64_t bytes = 0;
-    for (const RemoteFile& file : source.files) bytes += file.bytes;
+    const std::int64_t bytes = bytes_of(source);
     fmt::print("{:16} --dataset {}, {}{}; {}\n", source.name, source.dataset, source.url,
                bytes > 0 ? fmt::format(" ({:.0f} MB)", static_cast<double>(bytes) / 1e6) : "", source.license);
   }
+}
+
+void list_as_json() {
+  Json sets = Json::array(), fetched = Json::array();
+  for (const data::DatasetEntry& entry : datasets::image_catalogue())
+    sets.push_back({{"name", entry.name}, {"description", entry.description}});
+  for (const Source& source : datasets::sources())
+    fetched.push_back({{"name", source.name},
+                       {"data_set", source.dataset},
+                       {"url", source.url},
+                       {"bytes", bytes_of(source)},
+                       {"license", source.license}});
+  train::print_result({{"data_sets", std::move(sets)}, {"to_be_fetched", std::move(fetched)}});
 }
 
 bool is_unpacked(const RemoteFile& file, const std::filesystem::path& folder) {
@@ -49,17 +70,20 @@ bool is_unpacked(const RemoteFile& file, const std::filesystem::path& folder) {
 }
 
 // Brings one file to `folder`, unless its unpacked content is already there.
-void fetch_file(const RemoteFile& file, const std::string& base, const std::filesystem::path& folder) {
+void fetch_file(const RemoteFile& file, const std::string& base, const std::filesystem::path& folder, bool json) {
   const std::filesystem::path to = folder / file.name;
+  const auto say = [&](const char* state, const std::string& text) {
+    train::print_answer(json, {{"file", file.name}, {"state", state}}, fmt::format("{}: {}", file.name, text));
+  };
   if (is_unpacked(file, folder)) {
-    fmt::print("{}: is unpacked there\n", file.name);
+    say("unpacked", "is unpacked there");
   } else if (std::filesystem::exists(to)) {
     const std::string wrong = datasets::difference(to, file);
     check(wrong.empty(), "fetch", "{} exists, but is not the expected file: {}; remove it to fetch it again",
           to.string(), wrong);
-    fmt::print("{}: is there\n", file.name);
+    say("there", "is there");
   } else {
-    fmt::print("{}: from {}\n", file.name, base);
+    say("downloading", fmt::format("from {}", base));
     std::fflush(stdout);
     datasets::download(base + (base.ends_with('/') ? "" : "/") + file.name, file, to);
   }
@@ -70,12 +94,12 @@ void fetch(const Arguments& arguments) {
   const std::filesystem::path folder = std::filesystem::path(arguments.dir) / source.folder;
   std::filesystem::create_directories(folder);
   for (const RemoteFile& file : source.files) {
-    fetch_file(file, arguments.mirror.empty() ? source.url : arguments.mirror, folder);
+    fetch_file(file, arguments.mirror.empty() ? source.url : arguments.mirror, folder, arguments.json);
     if (file.members.empty() || is_unpacked(file, folder)) continue;
     datasets::unpack(folder / file.name, file.members, folder);
     if (!arguments.keep_archive) std::filesystem::remove(folder / file.name);
   }
-  datasets::print_report(datasets::catalogue(), {.name = source.dataset, .dir = arguments.dir});
+  datasets::print_report(datasets::catalogue(), {.name = source.dataset, .dir = arguments.dir}, arguments.json);
 }
 
 void convert(const Arguments& arguments) {
@@ -85,7 +109,13 @@ void convert(const Arguments& arguments) {
         "--output {} exists and is not empty, expected a new folder", arguments.output);
   std::filesystem::create_directories(arguments.output);
   format.write(pair, arguments.output);
-  fmt::print("{} and {} samples in {}: {}\n", pair.train->size(), pair.eval->size(), arguments.output, format.files);
+  train::print_answer(arguments.json,
+                      {{"folder", arguments.output},
+                       {"format", format.name},
+                       {"training", pair.train->size()},
+                       {"evaluation", pair.eval->size()}},
+                      fmt::format("{} and {} samples in {}: {}", pair.train->size(), pair.eval->size(),
+                                  arguments.output, format.files));
 }
 
 // A check of an option: --data-dir "$DATA" with an unset DATA must not count as the present folder.
@@ -103,7 +133,10 @@ void add_commands(CLI::App& app, Arguments& arguments) {
         ->envname("LOCKSTEP_DATA_DIR")
         ->check(not_empty);
   };
-  app.add_subcommand("list", "The data sets, and what can be fetched")->callback(list);
+  const auto json = [&](CLI::App* command, const char* text) { command->add_flag("--json", arguments.json, text); };
+  CLI::App* listed = app.add_subcommand("list", "The data sets, and what can be fetched");
+  json(listed, "print one object of JSON: data_sets, to_be_fetched");
+  listed->callback([&] { arguments.json ? list_as_json() : list(); });
 
   CLI::App* fetched =
       app.add_subcommand("fetch", "Downloads a data set, verifies its checksums, unpacks and checks it");
@@ -115,6 +148,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
       ->type_name("WHERE")
       ->check(not_empty);
   fetched->add_flag("--keep-archive", arguments.keep_archive, "leave the archive there after unpacking");
+  json(fetched, "print a line of JSON for each file, and one of what was read");
   fetched->footer("A download that broke off goes on where it stopped. Needs the program curl for URLs.");
   fetched->callback([&] { fetch(arguments); });
 
@@ -127,9 +161,10 @@ void add_commands(CLI::App& app, Arguments& arguments) {
                    "crop images to N rows and columns, as for evaluation; 0: all images have one size")
       ->type_name("N")
       ->check(CLI::Range(0, 4096));
+  json(checked, "print one object of JSON: sizes, classes, what cannot be read, pixels");
   checked->callback([&] {
     arguments.dataset.dir = arguments.dir;
-    datasets::print_report(datasets::image_catalogue(), arguments.dataset);
+    datasets::print_report(datasets::image_catalogue(), arguments.dataset, arguments.json);
   });
 
   datasets::add_generate(app);
@@ -150,6 +185,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   converted->add_option("--limit-eval", arguments.dataset.limit_eval, "the first N evaluation samples; 0: all")
       ->type_name("N");
   converted->add_option("--seed", arguments.dataset.seed, "of a data set that is made, not read")->type_name("N");
+  json(converted, "print a line of JSON: folder, format, training, evaluation");
   converted->callback([&] {
     arguments.dataset.dir = arguments.dir;
     convert(arguments);

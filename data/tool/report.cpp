@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <future>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <thread>
@@ -17,9 +18,12 @@
 #include "lockstep/core/printable.h"
 #include "lockstep/data/image_data.h"
 #include "lockstep/data/images/decoded_images.h"
+#include "lockstep/train/report/result_line.h"
 
 namespace lockstep::datasets {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 // The result of reading all samples of a split.
 struct Found {
@@ -61,9 +65,8 @@ Found read_samples(const char* name, const data::Dataset& set, std::atomic<std::
   return found;
 }
 
-// Reads and decodes a split on all cores. Returns the number of samples that cannot be read, of which it prints a line
-// each.
-std::int64_t print_split(const char* name, const data::Dataset& set) {
+// Reads and decodes a split on all cores.
+Found read_split(const char* name, const data::Dataset& set) {
   std::atomic<std::int64_t> next = 0;
   std::vector<std::future<Found>> parts;
   for (unsigned thread = 0; thread < std::max(1U, std::thread::hardware_concurrency()); ++thread)
@@ -75,29 +78,62 @@ std::int64_t print_split(const char* name, const data::Dataset& set) {
     std::ranges::move(found.damaged, std::back_inserter(all.damaged));
   }
   std::ranges::sort(all.damaged);
-  const auto [least, most] = std::ranges::minmax(all.counts);
-  fmt::print("{}: {} samples, {} to {} in a class\n", name, set.size(), least, most);
-  for (const auto& [index, reason] : all.damaged) fmt::print("{}: cannot be read: {}\n", name, printable(reason));
-  return std::ssize(all.damaged);
+  return all;
 }
 
-}  // namespace
+void print_split(const char* name, const data::Dataset& set, const Found& found) {
+  const auto [least, most] = std::ranges::minmax(found.counts);
+  fmt::print("{}: {} samples, {} to {} in a class\n", name, set.size(), least, most);
+  for (const auto& [index, reason] : found.damaged) fmt::print("{}: cannot be read: {}\n", name, printable(reason));
+}
 
-void print_report(data::Catalogue catalogue, const data::DatasetOptions& options) {
-  data::RunData pair = data::open_data(catalogue, options);
-  const std::int64_t training = print_split("training", *pair.train),
-                     evaluation = print_split("evaluation", *pair.eval);
-  check(training + evaluation == 0, "check",
-        "{} of {} training and {} of {} evaluation samples cannot be read, expected all: remove or replace their files "
-        "(a run with --unreadable replace leaves them out)",
-        training, pair.train->size(), evaluation, pair.eval->size());
-  data::prepare_data(catalogue, options, pair);
-  fmt::print("{}: images {} (channels, rows, columns), {} classes\n", options.name, pair.image_shape().str(),
-             pair.classes());
+Json json_of(const data::Dataset& set, const Found& found) {
+  Json damaged = Json::array();
+  for (const auto& [index, reason] : found.damaged) damaged.push_back({{"sample", index}, {"reason", reason}});
+  return {{"samples", set.size()}, {"of_classes", found.counts}, {"cannot_be_read", std::move(damaged)}};
+}
+
+// Shapes, classes and pixels, which data sets with damaged samples do not have.
+void print_whole(const data::RunData& pair, const std::string& name) {
+  fmt::print("{}: images {} (channels, rows, columns), {} classes\n", name, pair.image_shape().str(), pair.classes());
   const data::PixelStatistics pixels = data::pixel_statistics(*pair.train);
   fmt::print("pixels of the training set: mean {:.4f}, deviation {:.4f}; normalised by mean {:.4f}, deviation {:.4f}\n",
              fmt::join(pixels.mean, " "), fmt::join(pixels.stddev, " "), fmt::join(pair.images.pixels.mean, " "),
              fmt::join(pair.images.pixels.stddev, " "));
+}
+
+void add_whole(const data::RunData& pair, Json& json) {
+  const auto json_of = [](const data::PixelStatistics& pixels) -> Json {
+    return {{"mean", pixels.mean}, {"deviation", pixels.stddev}};
+  };
+  json["image"] = pair.image_shape().dims();
+  json["classes"] = pair.classes();
+  json["pixels"] = json_of(data::pixel_statistics(*pair.train));
+  json["normalised_by"] = json_of(pair.images.pixels);
+}
+
+}  // namespace
+
+void print_report(data::Catalogue catalogue, const data::DatasetOptions& options, bool as_json) {
+  data::RunData pair = data::open_data(catalogue, options);
+  const Found training = read_split("training", *pair.train), evaluation = read_split("evaluation", *pair.eval);
+  Json json = {{"data_set", options.name},
+               {"training", json_of(*pair.train, training)},
+               {"evaluation", json_of(*pair.eval, evaluation)}};
+  if (!as_json) {
+    print_split("training", *pair.train, training);
+    print_split("evaluation", *pair.eval, evaluation);
+  }
+  const bool is_whole = training.damaged.empty() && evaluation.damaged.empty();
+  if (is_whole) {
+    data::prepare_data(catalogue, options, pair);
+    as_json ? add_whole(pair, json) : print_whole(pair, options.name);
+  }
+  if (as_json) train::print_result(json);
+  check(is_whole, "check",
+        "{} of {} training and {} of {} evaluation samples cannot be read, expected all: remove or replace their files "
+        "(a run with --unreadable replace leaves them out)",
+        training.damaged.size(), pair.train->size(), evaluation.damaged.size(), pair.eval->size());
 }
 
 }  // namespace lockstep::datasets

@@ -97,8 +97,10 @@ def check_weights(folder):
     arrays = {"a.weight": ("F32", random.standard_normal((3, 4)).astype(np.float32)), "n": ("I64", np.array(5)), "h": ("F16", half),
               "d": ("F64", random.standard_normal((0, 2)))}
     write_safetensors(folder / "in.safetensors", arrays)
-    call("import", folder / "in.safetensors", "--output", folder / "w.h5")
-    call("export", folder / "w.h5", "--output", folder / "out.safetensors")
+    imported = json.loads(call("import", folder / "in.safetensors", "--output", folder / "w.h5", "--json"))
+    assert imported == {"file": str(folder / "w.h5"), "bytes": (folder / "w.h5").stat().st_size, "tensors": len(arrays)}, imported
+    exported = json.loads(call("export", folder / "w.h5", "--output", folder / "out.safetensors", "--json"))
+    assert exported == {"file": str(folder / "out.safetensors"), "bytes": (folder / "out.safetensors").stat().st_size}, exported
     back = read_safetensors(folder / "out.safetensors")
     assert back.keys() == arrays.keys()
     for name, (kind, array) in arrays.items():

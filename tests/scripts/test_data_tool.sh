@@ -41,6 +41,22 @@ case_commands() {
   expect_line "data-dir is missing" 1
 }
 
+case_json() { # what programs read is JSON, and nothing else is on standard output
+  command -v python3 >/dev/null || { echo "SKIP: there is no python3" && exit 77; }
+  local command
+  for command in "list" "convert digits --to npy --output $scratch/npy --limit-train 100 --limit-eval 20" \
+    "check npy --data-dir $scratch/npy" "generate lorenz --samples 3 --output $scratch/lorenz.h5"; do
+    # shellcheck disable=SC2086  # words of a command line
+    "$tool" $command --json </dev/null | python3 -c 'import json, sys
+for line in sys.stdin: print(json.dumps(json.loads(line), sort_keys=True))' >>"$scratch/lines"
+  done
+  run cat "$scratch/lines"
+  expect_line '"data_sets": \[\{"description": "[^"]*", "name": "folder"\}, .*"to_be_fetched": \[\{"bytes": [0-9]+, "data_set": "mnist", ' 1
+  expect_line '^\{"evaluation": 20, "folder": "[^"]*/npy", "format": "npy", "training": 100\}$' 1
+  expect_line '"classes": 10, "data_set": "npy", "evaluation": \{"cannot_be_read": \[\], "of_classes": \[.*\], "samples": 20\}, "image": \[1, 28, 28\], ' 1
+  expect_line '^\{"arrays": \{.*\}, "equation": "lorenz", "file": "[^"]*/lorenz.h5", "samples": 3\}$' 1
+}
+
 case_convert() {
   run "$tool" convert digits --to npy --output "$scratch/npy" --limit-train 100 --limit-eval 20
   expect_status 0

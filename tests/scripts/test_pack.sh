@@ -13,6 +13,11 @@ expect_line 'eval\.index: 2000 records$' 1
 run "$tool" pack --verify "$records/train.index"
 expect_status 0
 expect_line ': 12000 records, 9456000 bytes, all checksums right: ' 1
+run "$tool" pack --verify "$records/train.index" --json
+expect_status 0
+expect_line '^\{"index":"[^"]*/train\.index","records":12000,"bytes":9456000,"verified":true,"layout":"[^"]*"\}$' 1
+run "$tool" pack --dataset digits --output "$scratch/again" --split eval --json
+[[ $output == "{\"index\":\"$scratch/again/eval.index\",\"records\":2000}" ]] || die "expected one line of JSON"
 
 printf x | dd of="$records/train-00002.records" bs=1 seek=5000 conv=notrunc status=none
 run "$tool" pack --verify "$records/train.index"

@@ -130,6 +130,9 @@ class Merged(LogsTest):
             file.write("2026-11-22 18:04:06.123 node1 rank 0 warning: [test] careful\n2026-11-22 18:04:06.124 node1 rank 0 error: broken\n")
         self.assertEqual([LINE.fullmatch(line)[5] for line in self.logs("--level", "warning", "--host", "node1")], ["[test] careful", "broken"])
         self.assertEqual([LINE.fullmatch(line)[5] for line in self.logs("--level", "error")], ["broken"])
+        # For programs: a line of JSON for each line.
+        self.assertEqual([json.loads(line) for line in self.logs("--level", "error", "--json")],
+                         [{"time": "2026-11-22 18:04:06.124", "host": "node1", "rank": 0, "level": "error", "text": "broken"}])
 
     def test_a_run_is_followed(self):
         self.train(1)

@@ -15,6 +15,7 @@
 #include "lockstep/io/folder.h"
 #include "lockstep/train/callbacks/evaluate.h"
 #include "lockstep/train/report/metrics.h"
+#include "lockstep/train/report/result_line.h"
 
 namespace lockstep::train {
 namespace {
@@ -28,7 +29,8 @@ std::string report_time() {
 
 }  // namespace
 
-std::string ReportEvaluation::line(const std::string& time, const std::string& split, const Totals& totals) const {
+nlohmann::ordered_json ReportEvaluation::line(const std::string& time, const std::string& split,
+                                              const Totals& totals) const {
   nlohmann::ordered_json data = nlohmann::ordered_json::object();
   for (const auto& [name, value] : settings_.data) data[name] = value;
   nlohmann::ordered_json json = {
@@ -36,7 +38,7 @@ std::string ReportEvaluation::line(const std::string& time, const std::string& s
       {"split", split}, {"samples", totals.samples},    {"loss", totals.loss}};
   if (settings_.step >= 0) json["step"] = settings_.step;
   add_results(totals.metrics, json);
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json;
 }
 
 // One write(): lines of several jobs do not mix.
@@ -53,13 +55,19 @@ void ReportEvaluation::after_evaluation(const EvaluationEvent& event, Orders& /*
   if (!event.scheduled || !event.totals.whole) return;
   log()->info("evaluation of {}: {}", settings_.weights, evaluation_text(event.totals));
   const std::string time = report_time();
-  std::string lines = line(time, "eval", event.totals);
+  std::vector<nlohmann::ordered_json> lines{line(time, "eval", event.totals)};
   for (const auto& [name, more] : event.more) {
     log()->info("evaluation of {} on {}: {}", settings_.weights, name, evaluation_text(more));
-    lines += line(time, "eval:" + name, more);
+    lines.push_back(line(time, "eval:" + name, more));
   }
   comm::collectively(comm_, [&] {
-    if (comm_.is_root()) append(lines);
+    if (!comm_.is_root()) return;
+    std::string text;
+    for (const nlohmann::ordered_json& each : lines) {
+      text += result_text(each) + "\n";
+      if (settings_.prints) print_result(each);
+    }
+    append(text);
   });
 }
 

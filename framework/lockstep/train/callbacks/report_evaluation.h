@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ class ReportEvaluation : public Callback {
     std::int64_t step = 0;  // the update that made them; -1: not known
     // The data that are evaluated: names and values of `data`, in order.
     std::vector<std::pair<std::string, std::string>> data{};
+    bool prints = false;  // rank 0 prints the lines of the file, too
   };
   ReportEvaluation(const comm::Communicator& comm, Settings settings) : comm_(comm), settings_(std::move(settings)) {}
 
@@ -33,7 +35,7 @@ class ReportEvaluation : public Callback {
   void after_evaluation(const EvaluationEvent& event, Orders& orders) override;
 
  private:
-  std::string line(const std::string& time, const std::string& split, const Totals& totals) const;
+  nlohmann::ordered_json line(const std::string& time, const std::string& split, const Totals& totals) const;
   void append(const std::string& lines) const;
 
   const comm::Communicator& comm_;

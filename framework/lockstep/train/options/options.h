@@ -118,6 +118,7 @@ struct Options {
   // `onnx`, or both; "": it does not.
   bool evaluate_only = false;
   std::string predict{}, onnx{}, onnx_example{};  // the last: a folder for an input of the model and its output
+  bool json = false;                              // the result is printed as JSON, and nothing else on standard output
 
   // A program's default of rate.warmup_epochs that the command line shortened to `epochs`; 0: it shortened none.
   double usual_warm_up = 0;

@@ -177,6 +177,9 @@ void check_purpose(const Options& o, int world_size) {
         "--onnx-example has no effect without --onnx, expected --onnx too");
   check(o.onnx.empty() || world_size == 1, kOptionsSite,
         "--onnx on {} ranks, expected one: one file is written, of whole tensors", world_size);
+  check(!o.json || o.purpose() != data::Purpose::Train, kOptionsSite,
+        "--json has no effect without --evaluate-only, --predict or --onnx, expected one of them; a run that trains "
+        "writes its numbers to OUTPUT/metrics.jsonl");
   if (o.purpose() == data::Purpose::Train) return;
   const std::string_view use = o.predict.empty() ? "--onnx" : "--predict";
   check(!o.evaluate_only || o.purpose() == data::Purpose::Evaluate, kOptionsSite,

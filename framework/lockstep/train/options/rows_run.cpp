@@ -49,6 +49,13 @@ std::vector<OptionRow> folder_rows(Options& o) {
                "for batches of --batch-size samples; on one rank",
        .resume = Resume::Unsaid,
        .effect = Effect::None},
+      {.name = "json",
+       .value = option_value(o.json),
+       .text =
+           "with --evaluate-only, --predict or --onnx: print the result as JSON on standard output, a line for each "
+           "evaluation set or file, and nothing else there",
+       .resume = Resume::Unsaid,
+       .effect = Effect::None},
       {.name = "onnx-example",
        .value = option_value(o.onnx_example),
        .argument = "DIR",

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,10 +12,10 @@
 #include "lockstep/core/log.h"
 #include "lockstep/io/atomic_file.h"
 #include "lockstep/nn/embedding.h"
-#include "lockstep/onnx/c/c_source.h"
 #include "lockstep/onnx/document.h"
 #include "lockstep/onnx/export.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/report/result_line.h"
 #include "lockstep/train/run/prediction.h"
 
 namespace lockstep::train {
@@ -78,11 +79,22 @@ void export_model(const RunParts& run, const nn::Module& module, const plan::Mod
   const bool as_c = file.extension() == ".c";
   if (as_c) file.replace_extension(".onnx");
   write_bytes(file, bytes);
-  if (as_c) onnx::write_c_source(file, options.onnx);
+  log()->info("onnx: {}: {} bytes, for batches of {} samples", file.string(), bytes.size(), batch.samples());
+  if (options.json) print_result({{"file", file.string()}, {"bytes", bytes.size()}, {"batch", batch.samples()}});
+  if (as_c) {
+    const onnx::CSource source = onnx::write_c_source(file, options.onnx);
+    log()->info("c: {}, with its header and its weights", options.onnx);
+    if (options.json) print_result(result_of(source, options.onnx));
+  }
   const std::vector<std::string> inputs = onnx::exported_inputs(graph, output);
   if (!options.onnx_example.empty()) write_example(run, batch, inputs);
-  log()->info("onnx: {}: {} bytes, for batches of {} samples", file.string(), bytes.size(), batch.samples());
-  if (as_c) log()->info("c: {}, with its header and its weights", options.onnx);
+}
+
+nlohmann::ordered_json result_of(const onnx::CSource& source, const std::string& path) {
+  return {{"file", path},
+          {"bytes", source.source.size()},
+          {"weights_bytes", source.weights.size()},
+          {"memory_bytes", source.memory}};
 }
 
 }  // namespace lockstep::train

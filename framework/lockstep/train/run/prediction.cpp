@@ -18,6 +18,7 @@
 #include "lockstep/data/class_predictions.h"
 #include "lockstep/data/loader.h"
 #include "lockstep/train/prepare/batch_check.h"
+#include "lockstep/train/report/result_line.h"
 
 namespace lockstep::train {
 namespace {
@@ -233,6 +234,24 @@ std::int64_t group_size(const Options& o) {
   return o.batch_size > 0 ? o.batch_size : std::clamp<std::int64_t>(o.global_batch, 1, 64);
 }
 
+// On rank 0.
+void say_written(const RunFacts& facts, std::int64_t samples, std::span<const data::Field> arrays, double seconds) {
+  std::string text;
+  nlohmann::ordered_json json = {{"file", facts.options.predict},
+                                 {"weights", facts.weights},
+                                 {"samples", samples},
+                                 {"seconds", seconds},
+                                 {"arrays", nlohmann::ordered_json::object()}};
+  for (const data::Field& array : arrays) {
+    const Shape shape = array.shape.batched(samples);
+    text += formatted("{}{} {}", text.empty() ? "" : ", ", array.name, shape.str());
+    json["arrays"][array.name] = std::vector<std::int64_t>(shape.dims().begin(), shape.dims().end());
+  }
+  log()->info("predict: {}: {}; {:.0f} samples/s", facts.options.predict, text,
+              static_cast<double>(samples) / std::max(seconds, 1e-9));
+  if (facts.options.json) print_result(json);
+}
+
 }  // namespace
 
 plan::ModelFunction prediction_alone(plan::ModelFunction model) {
@@ -267,13 +286,9 @@ void write_predictions(const RunParts& run) {
   }
   writer.finish();
   run.heartbeat.enter(Heartbeat::Phase::Outside);
-  std::string arrays;
-  for (const data::Field& array : writer.arrays())
-    arrays += formatted("{}{} {}", arrays.empty() ? "" : ", ", array.name, array.shape.batched(groups.samples).str());
+  if (!run.facts.comm.is_root()) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-  if (run.facts.comm.is_root())
-    log()->info("predict: {}: {}; {:.0f} samples/s", run.facts.options.predict, arrays,
-                static_cast<double>(groups.samples) / std::max(seconds, 1e-9));
+  say_written(run.facts, groups.samples, writer.arrays(), seconds);
 }
 
 }  // namespace lockstep::train

@@ -144,7 +144,8 @@ void add_evaluation_callbacks(CallbackList& list, const RunParts& run) {
            std::make_unique<ReportEvaluation>(facts.comm, ReportEvaluation::Settings{.output = facts.options.output,
                                                                                      .weights = facts.weights,
                                                                                      .step = facts.weights_step,
-                                                                                     .data = evaluated_data(facts)}));
+                                                                                     .data = evaluated_data(facts),
+                                                                                     .prints = facts.options.json}));
 }
 
 }  // namespace lockstep::train

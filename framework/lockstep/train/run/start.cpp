@@ -44,7 +44,7 @@ std::unique_ptr<Trainer> make_trainer(const RunFacts& facts, const nn::Module& m
 std::unique_ptr<RunFiles> open_files(const RunFacts& facts) {
   const Options& o = facts.options;
   return std::make_unique<RunFiles>(facts.comm, RunFiles::Settings{.output = o.output,
-                                                                   .quiet = o.quiet,
+                                                                   .quiet = o.quiet || o.json,
                                                                    .hash_every = o.hash_every,
                                                                    .log_level = o.logging.level,
                                                                    .log_per_host = o.logging.per_host,
