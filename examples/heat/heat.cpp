@@ -235,7 +235,7 @@ int simulate(const Options& options) {
 
 constexpr const char* kHelp =
     "Usage: mpirun -n RANKS heat [OPTION VALUE]... [--resume]\n"
-    "  --cells N       cells of a rank\n"
+    "  --cells N       cells along each side of the square\n"
     "  --steps N       time steps\n"
     "  --learners N    ranks that train the surrogate\n"
     "  --updates N     training steps after each time step, at most\n"

@@ -232,7 +232,7 @@ contains
     if (rank == 0) then
       if (status /= 0) write (u, '(2a)') 'heat: unknown option ', trim(key)
       write (u, '(a)') 'Usage: mpirun -n RANKS heat_fortran [OPTION VALUE]... [--resume]', &
-        '  --cells N       cells of a rank', &
+        '  --cells N       cells along each side of the square', &
         '  --steps N       time steps', &
         '  --learners N    ranks that train the surrogate', &
         '  --updates N     training steps after each time step, at most', &

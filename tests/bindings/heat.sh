@@ -25,9 +25,32 @@ heat --learners 0 >solver.txt
 awk '{ heat[NR] = $2; fuel[NR] = $4 } function near(a, b) { return (a - b)^2 < (0.02 * b)^2 } END { exit !(near(heat[1], heat[2]) && near(fuel[1], fuel[2])) }' \
   whole.txt solver.txt
 
-LOCKSTEP_FAULT='step.begin:throw:rank=0:at=100' heat >failed.txt 2>failed.log
-grep -q '^heat .*fuel' failed.txt
-grep -q 'the solver goes on' failed.log
+# After an exception, or a number that is not finite, the solver goes on alone and says why.
+for fault in 'step.begin:throw:rank=0:at=100' 'batch.nan:corrupt:rank=0:at=100'; do
+  LOCKSTEP_FAULT=$fault heat >failed.txt 2>failed.log
+  grep -q '^heat .*fuel' failed.txt
+  grep -q 'the solver goes on' failed.log
+done
+grep -q 'LOCKSTEP_ERROR_NOT_FINITE.*the loss is nan' failed.log
+
+# A disk that is full costs the saved networks, and no bit of a simulation whose ranks all learn.
+heat --learners 2 >both.txt
+mkdir full
+if unshare --mount mount -t tmpfs tmpfs full 2>/dev/null; then
+  unshare --mount sh -c 'mount -t tmpfs -o size=96k tmpfs full && exec "$@"' sh \
+    "$run" "$ranks" "$program" --cells 24 --steps 60 --save-every 10 --learners 2 --state full/state >full.txt 2>full.log
+  cmp both.txt full.txt
+  grep -q 'saving: .*No space left on device; the solver goes on' full.log
+else
+  echo "heat.sh: a full disk was not tried: it needs the right to mount"
+fi
+
+# Ranks that do not learn take part in nothing but the solver; a budget of no time trains nothing.
+heat --learners 1 --state one --budget 1 --csv one.csv >one.txt
+grep -q '^training made a step longer by .* of 60 steps by more than the budget of 1' one.txt
+awk -F, 'NR > 1 && $3 > 0 { used += $3 } END { exit !(used > 0) }' one.csv
+heat --learners 2 --budget 0 >none.txt
+grep '^heat ' none.txt | cmp - solver.txt
 
 # A command line that cannot be used ends all ranks before the simulation.
 heat --help >help.txt
