@@ -20,6 +20,7 @@
 #include "models/gpt_options.h"
 #include "models/zoo/gpt_sampler.h"
 #include "tools/commands.h"
+#include "tools/usage.h"
 
 namespace lockstep::tools {
 namespace {
@@ -78,8 +79,10 @@ void print(std::string_view text) {
 }
 
 void generate(const GenerateOptions& o) {
-  check(o.tokens >= 1, kSite, "--tokens is {}, expected at least 1", o.tokens);
-  models::check_sampling(o.sampling);
+  check_usage([&] {
+    check(o.tokens >= 1, kSite, "--tokens is {}, expected at least 1", o.tokens);
+    models::check_sampling(o.sampling);
+  });
   const checkpoint::WeightsSource source = checkpoint::find_weights(o.named);
   const models::GptOptions options = options_of(source);
   const auto tokenizer = datasets::open_tokenizer(o.vocabulary.empty() ? options.text.vocabulary : o.vocabulary);

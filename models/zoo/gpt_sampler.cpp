@@ -30,9 +30,9 @@ Tensor indices(std::span<const std::int32_t> tokens, Shape shape) {
 
 void check_sampling(const SamplingOptions& o) {
   check(o.temperature >= 0 && o.temperature <= 1e6, kGptSamplerSite,
-        "the temperature {}, expected a number from 0 (always the likeliest token) to 1e6", o.temperature);
-  check(o.top_k >= 0, kGptSamplerSite, "top-k {}, expected a number of tokens, or 0 for all", o.top_k);
-  check(o.top_p > 0 && o.top_p <= 1, kGptSamplerSite, "top-p {}, expected a probability above 0 and at most 1",
+        "temperature is {}, expected a number from 0 (always the likeliest token) to 1e6", o.temperature);
+  check(o.top_k >= 0, kGptSamplerSite, "top-k is {}, expected a number of tokens, or 0 for all", o.top_k);
+  check(o.top_p > 0 && o.top_p <= 1, kGptSamplerSite, "top-p is {}, expected a probability above 0 and at most 1",
         o.top_p);
 }
 

@@ -162,9 +162,13 @@ TEST(Blas, NamesItselfAndTakesTheThreadsOfTheBudget) {
   EXPECT_NE(before.name, "linked statically") << "no test links a BLAS statically";
   EXPECT_EQ(host::cpu_info().blas, before.name);
   host::set_blas_threads(2);
-  if (before.own_pool > 0) EXPECT_EQ(host::blas_facts().own_pool, 2);
+  if (before.own_pool > 0) {
+    EXPECT_EQ(host::blas_facts().own_pool, 2);
+  }
   host::set_blas_threads(1);
-  if (before.own_pool > 0) EXPECT_EQ(host::blas_facts().own_pool, 1);
+  if (before.own_pool > 0) {
+    EXPECT_EQ(host::blas_facts().own_pool, 1);
+  }
   EXPECT_EQ(host::blas_facts().name, before.name);
 }
 

@@ -77,7 +77,7 @@ class Gpt(SystemTest):
             with self.subTest(more):
                 self.fail_with(ranks(2, self.command("wrong", *more)), text)
         self.fail_with(program("lockstep", "generate", self.scratch / "nothing"), "nothing")
-        self.fail_with(program("lockstep", "generate", self.scratch / "nothing", "--top-p", 0), "top-p 0")
+        self.fail_with(program("lockstep", "generate", self.scratch / "nothing", "--top-p", 0), "top-p is 0", status=2)
 
 
 if __name__ == "__main__":
