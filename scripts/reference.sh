@@ -28,14 +28,15 @@ while ((${#open[@]} > 0)); do
     [[ -n ${known[$header]:-} ]] || open+=("$header")
   done
 done
+for header in bindings/c/include/*.h; do known[$header]=1; done
 mapfile -t headers < <(printf '%s\n' "${!known[@]}" | sort)
 
 # Doxygen splits values at spaces, so none of these paths has one.
 doxygen - <<END
 $(cat docs/Doxyfile)
 OUTPUT_DIRECTORY = "$output"
-INPUT = README.md CONTRIBUTING.md docs ${headers[*]}
-FILE_PATTERNS = *.md
-FILTER_PATTERNS = "*.h=awk -f scripts/reference_headers.awk" "*.md=awk -f scripts/reference_pages.awk"
+INPUT = README.md CONTRIBUTING.md docs ${headers[*]} bindings/fortran
+FILE_PATTERNS = *.md *.f90
+FILTER_PATTERNS = "*.h=awk -f scripts/reference_headers.awk" "*.md=awk -f scripts/reference_pages.awk" "*.f90=awk -f scripts/reference_fortran.awk"
 END
 echo "reference.sh: ${#headers[@]} headers: $output/html/index.html"

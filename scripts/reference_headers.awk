@@ -8,8 +8,23 @@
 #
 # The comment at the top of a file is that of the file, and of the class that has the file's name, unless that has a
 # comment of its own. Comments in bodies of functions, and comments that no declaration follows, are not documentation.
+# Comments of C headers, /* ... */, are read as if they were // ones.
 
-{ sub(/\r$/, ""); lines[NR] = $0 }
+{ sub(/\r$/, ""); lines[NR] = FILENAME ~ /_c(_[a-z]+)?\.h$/ ? with_line_comments($0) : $0 }
+
+# Returns a line of C whose comment is a // one; a comment may go on over lines.
+function with_line_comments(line,    column, ends) {
+  column = in_comment ? 0 : index(line, "/*")
+  if (!in_comment && column == 0) return line
+  ends = line ~ /\*\/ *$/
+  sub(/ *\*\/ *$/, "", line)
+  if (in_comment) sub(/^ *\*? ?/, "// ", line)
+  else line = substr(line, 1, column - 1) "//" substr(line, column + 2)
+  in_comment = !ends
+  sub(/\/\/ ---- /, "// --- ", line)
+  sub(/ ---- *$/, "", line)
+  return line
+}
 
 # Writes a character for each level of braces into `stack`: d for a namespace, class or enumeration, b for all others.
 function follow(code,    i, c, in_string, head_kind) {
@@ -23,7 +38,7 @@ function follow(code,    i, c, in_string, head_kind) {
     else if (c == ")") { --parens; head = head c }
     else if (c == "{") {
       gsub(/template *<[^{]*> */, "", head)
-      head_kind = parens == 0 && head !~ /\(/ && head ~ /^ *(inline )?(namespace|enum|class|struct|union)/ ? "d" : "b"
+      head_kind = parens == 0 && head !~ /\(/ && head ~ /^ *((inline |typedef )?(namespace|enum|class|struct|union)|extern *$)/ ? "d" : "b"
       stack = stack head_kind
       head = ""
     } else if (c == "}") { stack = substr(stack, 1, length(stack) - 1); head = "" }
@@ -146,7 +161,7 @@ END {
       i = last
       continue
     }
-    if (stack == group_level && line ~ /^ *(public|private|protected):/ || line ~ /^ *\};/ && stack == group_level) {
+    if (stack == group_level && line ~ /^ *(public|private|protected):/ || line ~ /^ *\};|^\}/ && stack == group_level) {
       if (group_level != "") print "///@}"
       group_level = ""
     }
