@@ -62,7 +62,7 @@ struct ExportOptions {
 };
 
 void write_file(const fs::path& path, const std::string& bytes, bool json) {
-  io::replace_file(path, std::as_bytes(std::span(bytes.data(), bytes.size())));
+  io::replace_file(path, bytes, "export");
   train::print_answer(json, {{"file", path.string()}, {"bytes", bytes.size()}},
                       fmt::format("{}: {} bytes", path.string(), bytes.size()));
 }

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -199,7 +198,7 @@ void write_picture(const InspectOptions& o, const plan::Plan& plan) {
   const std::filesystem::path file = o.svg;
   std::string text = dot_text(plan.assembly(), picture, texts);
   if (file.extension() != ".gv") text = svg_of(text, texts);
-  io::replace_file(file, std::as_bytes(std::span(text)));
+  io::replace_file(file, text, "inspect");
   fmt::print("{}\n", printable(o.svg));
 }
 

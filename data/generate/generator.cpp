@@ -85,8 +85,9 @@ void write_samples(const Generator& generator, const GenerateOptions& options,
                                 {"samples", options.samples},
                                 {"seed", options.seed}};
   const io::ImageStream image(io::source_of(sets), {.metadata = metadata.dump()}, options.output.string());
-  const io::Folder folder = io::folder_of(options.output);
-  io::AtomicFile file(folder, options.output.filename().string(), {.bytes = image.bytes()});
+  const io::Folder folder = io::folder_of(options.output, kGeneratorSite);
+  io::AtomicFile file(folder, options.output.filename().string(),
+                      {.bytes = image.bytes(), .site = std::string(kGeneratorSite)});
   image.write([&](std::span<const std::byte> bytes) { file.write(bytes); });
   file.commit();
 }

@@ -27,7 +27,7 @@ class AtomicFileTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
   void replace(const std::string& name) const {
     const std::string text = "new";
-    io::replace_file(folder_ / name, std::as_bytes(std::span(text)));
+    io::replace_file(folder_ / name, text, "test");
   }
   std::string error_of(const std::string& name) const try {
     replace(name);

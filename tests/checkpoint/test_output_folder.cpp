@@ -105,7 +105,7 @@ class Output : public InDirectory {
     // A file of this job, where it may write now.
     fs::path save() {
       const auto folder = output.folder();
-      io::replace_file(*folder, "saved", std::as_bytes(std::span(id)));
+      io::replace_file(*folder, "saved", id, "test");
       return folder->path();
     }
   };
@@ -229,7 +229,7 @@ TEST_F(Output, SwappedBetweenTheLookAndTheWriteIsStillItsOwn) {
   const auto folder = first.output.folder();
   fs::rename(one, away_);
   fs::rename(two, one);
-  io::replace_file(*folder, "saved", std::as_bytes(std::span(first.id)));
+  io::replace_file(*folder, "saved", first.id, "test");
   prune(*folder, {.last = 1});
   EXPECT_EQ(saved_in(away_), first.id);
   EXPECT_FALSE(fs::exists(one / "saved"));

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -61,7 +60,7 @@ void write_report(const ReportOptions& o) {
   const std::filesystem::path file =
       o.output.empty() ? std::filesystem::path(o.runs.front()) / "report.html" : std::filesystem::path(o.output);
   const std::string page = page_with(document);
-  io::replace_file(file, std::as_bytes(std::span(page)));
+  io::replace_file(file, page, "report");
   fmt::print("{}\n", printable(file.string()));
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kReportSite = "report";
+constexpr const char* kReportSite = "run";  // `watch` reads runs, too
 constexpr std::uintmax_t kLargestTrace = std::uintmax_t{1} << 30;  // bytes
 
 std::string whole_text(const fs::path& path) {

@@ -227,7 +227,7 @@ std::vector<std::string> JobCommand::words(const Change& change) const {
     if (at_.hostfile > 0) {
       const std::string text = kind_ == MpirunKind::Hydra ? launch::machinefile_without(hostfile_text_, change.lost)
                                                           : launch::hostfile_without(hostfile_text_, change.lost);
-      io::replace_file(change.hostfile, std::as_bytes(std::span(text)));  // not through what lies there
+      io::replace_file(change.hostfile, text, "run");  // not through what lies there
       words[at_.hostfile] = change.hostfile;
     } else {
       words[at_.host_list] = launch::host_list_without(words[at_.host_list], change.lost);

@@ -14,7 +14,7 @@ io::SealedFile seal(const Draft& draft, const std::string& file) {
 
 void save(const std::filesystem::path& path, const Draft& draft) {
   const io::SealedFile file = seal(draft, path.string());
-  const io::Folder folder = io::folder_of(path);
+  const io::Folder folder = io::folder_of(path, "checkpoint");
   io::AtomicFile out(folder, path.filename().string(), {.bytes = file.bytes(), .step = draft.step});
   file.write(out);
   out.commit();

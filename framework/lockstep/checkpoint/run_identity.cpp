@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <system_error>
 
 #include "lockstep/core/error.h"
@@ -61,7 +60,7 @@ std::optional<std::string> read_run_id(const io::Folder& output) {
 void write_run_id(const io::Folder& output, const std::string& id) {
   if (read_run_id(output) == id) return;
   const std::string text = fmt::format("{{\"run\":\"{}\"}}\n", id);
-  io::replace_file(output, kIdentityName, std::as_bytes(std::span(text)));
+  io::replace_file(output, kIdentityName, text, kIdentitySite);
 }
 
 }  // namespace lockstep::checkpoint

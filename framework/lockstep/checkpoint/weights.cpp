@@ -136,8 +136,8 @@ io::TensorSource WeightsFile::tensors() {
 
 void save_weights(const std::filesystem::path& path, std::span<const io::NamedTensor> tensors) {
   const io::SealedFile file(io::source_of(tensors), {}, path.string());
-  const io::Folder folder = io::folder_of(path);
-  io::AtomicFile out(folder, path.filename().string(), {.bytes = file.bytes()});
+  const io::Folder folder = io::folder_of(path, "weights");
+  io::AtomicFile out(folder, path.filename().string(), {.bytes = file.bytes(), .site = "weights"});
   file.write(out);
   out.commit();
 }

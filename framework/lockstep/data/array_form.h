@@ -20,7 +20,9 @@ inline constexpr std::string_view kArrayFileSite = "predict";
 class ArrayFile::Form {
  public:
   explicit Form(const std::filesystem::path& path)
-      : path_(path), folder_(io::folder_of(path)), file_(folder_, path.filename().string(), {.site = "predict"}) {
+      : path_(path),
+        folder_(io::folder_of(path, "predict")),
+        file_(folder_, path.filename().string(), {.site = "predict"}) {
     io::remove_abandoned(folder_);
   }
   virtual ~Form() = default;

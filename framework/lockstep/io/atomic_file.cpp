@@ -135,23 +135,32 @@ void AtomicFile::commit() {
   folder_.flush();
 }
 
-Folder folder_of(const fs::path& path) {
-  check(path.has_filename(), "checkpoint", "'{}' is no file name, expected the path of a file", path.string());
+Folder folder_of(const fs::path& path, std::string_view site) {
+  check(path.has_filename(), site, "'{}' is no file name, expected the path of a file", path.string());
   try {
     return Folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
   } catch (const Error& error) {
-    fail("checkpoint", "{}: create temporary file: {}", path.string(), error.what());
+    fail(site, "{}: create temporary file: {}", path.string(), error.what());
   }
 }
 
-void replace_file(const Folder& folder, const std::string& name, std::span<const std::byte> bytes) {
-  AtomicFile file(folder, name, {.bytes = bytes.size()});
+void replace_file(const Folder& folder, const std::string& name, std::span<const std::byte> bytes,
+                  std::string_view site) {
+  AtomicFile file(folder, name, {.bytes = bytes.size(), .site = std::string(site)});
   file.write(bytes);
   file.commit();
 }
 
-void replace_file(const fs::path& path, std::span<const std::byte> bytes) {
-  replace_file(folder_of(path), path.filename().string(), bytes);
+void replace_file(const Folder& folder, const std::string& name, std::string_view text, std::string_view site) {
+  replace_file(folder, name, std::as_bytes(std::span(text)), site);
+}
+
+void replace_file(const fs::path& path, std::span<const std::byte> bytes, std::string_view site) {
+  replace_file(folder_of(path, site), path.filename().string(), bytes, site);
+}
+
+void replace_file(const fs::path& path, std::string_view text, std::string_view site) {
+  replace_file(path, std::as_bytes(std::span(text)), site);
 }
 
 void remove_abandoned(const Folder& directory) {

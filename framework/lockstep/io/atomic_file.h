@@ -52,12 +52,15 @@ class AtomicFile {
   bool renamed_ = false;
 };
 
-// Opens the folder of the file `path`, which need not exist. Throws Error that names the file.
-Folder folder_of(const std::filesystem::path& path);
+// Opens the folder of the file `path`, which need not exist. Throws Error at `site` that names the file.
+Folder folder_of(const std::filesystem::path& path, std::string_view site);
 
-// Writes bytes of memory to a file atomically, as AtomicFile does.
-void replace_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
-void replace_file(const Folder& folder, const std::string& name, std::span<const std::byte> bytes);
+// Writes bytes of memory, or a text, to a file atomically, as AtomicFile does; `site` is that of errors.
+void replace_file(const std::filesystem::path& path, std::span<const std::byte> bytes, std::string_view site);
+void replace_file(const std::filesystem::path& path, std::string_view text, std::string_view site);
+void replace_file(const Folder& folder, const std::string& name, std::span<const std::byte> bytes,
+                  std::string_view site);
+void replace_file(const Folder& folder, const std::string& name, std::string_view text, std::string_view site);
 
 // Removes the temporary files of killed writers in `directory`. A file stays if its writer may be alive: if it is
 // locked, or was made on another host within the last hour.

@@ -120,7 +120,8 @@ void RecordWriter::add(std::span<const std::byte> record) {
 
 void RecordWriter::finish() {
   if (part_) end_part();
-  io::replace_file(folder_, options_.name + ".index", encode_record_set({.layout = options_.layout, .files = files_}));
+  io::replace_file(folder_, options_.name + ".index", encode_record_set({.layout = options_.layout, .files = files_}),
+                   kPack);
 }
 
 std::int64_t pack_dataset(const Dataset& dataset, const PackOptions& options) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -228,7 +227,7 @@ CSource write_c_source(const std::filesystem::path& file, const std::filesystem:
   CSource made = c_source(file, path.stem().string());
   const auto write = [&](const char* ending, const std::string& text) {
     std::filesystem::path each = path;
-    io::replace_file(each.replace_extension(ending), std::as_bytes(std::span(text.data(), text.size())));
+    io::replace_file(each.replace_extension(ending), text, kSite);
   };
   write(".c", made.source);
   write(".h", made.header);

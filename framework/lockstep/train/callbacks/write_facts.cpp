@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,7 +67,7 @@ void WriteFacts::end_run(const RunEnd& end) {
 void WriteFacts::write() {
   const std::string text = facts_.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
   try {
-    io::replace_file(*files_.folder().folder(), kFactsName, std::as_bytes(std::span(text)));
+    io::replace_file(*files_.folder().folder(), kFactsName, text, "facts");
   } catch (const Error& error) {
     log()->warn("[facts] {}; training goes on, and lockstep report shows no options of this run", error.what());
   }

@@ -47,7 +47,7 @@ void write_autotune_cache(const std::filesystem::path& file, const std::string& 
     all[machine] = choices;
     std::filesystem::create_directories(file.parent_path());
     const std::string text = all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    io::replace_file(file, std::as_bytes(std::span(text)));
+    io::replace_file(file, text, "autotune");
   } catch (const std::exception& e) {
     log()->warn("autotune: choices could not be saved: {}", e.what());
   }

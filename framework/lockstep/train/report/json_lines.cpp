@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <span>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -85,7 +84,7 @@ void JsonLines::keep_until(const Settings& settings) const {
     log()->warn("[{}] {} line {} is no complete record (the run was killed there) and is removed", site_,
                 path().string(), number);
   }
-  if (changed) io::replace_file(*folder_, name_, std::as_bytes(std::span(kept)));
+  if (changed) io::replace_file(*folder_, name_, kept, site_);
 }
 
 void JsonLines::open() { file_.open(folder_->open_file(name_, io::FileUse::Append, site_), path()); }

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -124,7 +123,7 @@ void PrometheusFile::write_out() {
   const std::string all = text();
   changed_ = false;
   try {
-    io::replace_file(*folder_, kPrometheusName, std::as_bytes(std::span(all)));
+    io::replace_file(*folder_, kPrometheusName, all, "prometheus");
     failed_ = false;
   } catch (const Error& error) {
     if (!std::exchange(failed_, true))

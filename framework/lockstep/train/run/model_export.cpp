@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,11 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kExportSite = "onnx";
 constexpr const char* kOutputName = "prediction";
-
-void write_bytes(const fs::path& path, const std::string& bytes) {
-  io::replace_file(path, std::as_bytes(std::span(bytes.data(), bytes.size())));
-}
 
 // Values by the full names of parameters and tables.
 class Weights {
@@ -58,8 +54,10 @@ void write_example(const RunParts& run, const data::Batch& batch, const std::vec
   const fs::path folder = run.facts.options.onnx_example;
   fs::create_directories(folder);
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    write_bytes(folder / formatted("input_{}.pb", i), onnx::tensor_message(inputs[i], batch.at(inputs[i])).bytes());
-  write_bytes(folder / "output_0.pb", onnx::tensor_message(kOutputName, run.trainer.predict(batch)).bytes());
+    io::replace_file(folder / formatted("input_{}.pb", i), onnx::tensor_message(inputs[i], batch.at(inputs[i])).bytes(),
+                     kExportSite);
+  io::replace_file(folder / "output_0.pb", onnx::tensor_message(kOutputName, run.trainer.predict(batch)).bytes(),
+                   kExportSite);
 }
 
 }  // namespace
@@ -78,7 +76,7 @@ void export_model(const RunParts& run, const nn::Module& module, const plan::Mod
   fs::path file = options.onnx;
   const bool as_c = file.extension() == ".c";
   if (as_c) file.replace_extension(".onnx");
-  write_bytes(file, bytes);
+  io::replace_file(file, bytes, kExportSite);
   log()->info("onnx: {}: {} bytes, for batches of {} samples", file.string(), bytes.size(), batch.samples());
   if (options.json) print_result({{"file", file.string()}, {"bytes", bytes.size()}, {"batch", batch.samples()}});
   if (as_c) {

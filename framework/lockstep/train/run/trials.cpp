@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -77,7 +76,7 @@ std::unique_ptr<Callback> find_rate(const RunParts& run) {
       const std::map<std::string, std::string> texts = make();
       if (!comm.is_root()) return;
       const auto folder = files.folder().folder();
-      for (const auto& [name, text] : texts) io::replace_file(*folder, name, std::as_bytes(std::span(text)));
+      for (const auto& [name, text] : texts) io::replace_file(*folder, name, text, "find-lr");
     });
   };
   return comm::collectively(run.facts.comm, [&]() -> std::unique_ptr<Callback> {
