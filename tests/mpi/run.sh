@@ -19,6 +19,9 @@ case $version in *"Open MPI) 5."*) export OMPI_MCA_btl="${OMPI_MCA_btl:-^tcp}" ;
 if [ "${version#*Open MPI}" != "$version" ]; then
   # Ranks that wait give the core away, and nothing is looked for outside this machine.
   export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+  # Of a rank that has ended, PMIx waits 2 s for mpirun to note its MPI_Finalize, which a machine full of work does not keep; ranks that
+  # fail end with a status of their own.
+  export OMPI_MCA_orte_allowed_exit_without_sync=1
   export OMPI_MCA_btl_base_warn_component_unused=0 OMPI_MCA_plm=isolated OMPI_MCA_orte_abort_print_stack=0
   set -- --oversubscribe "$@"
   if [ "$(id -u)" -eq 0 ]; then
