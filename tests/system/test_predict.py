@@ -101,9 +101,9 @@ class Arrays(PredictTest):
         # For programs: on standard output nothing but a line of JSON, the one in the file.
         printed = self.succeed(self.lockstep(2, "evaluate", "run", "--json")).stdout
         self.assertEqual(json.loads(printed), self.evaluations("run")[2])
-        predicted = json.loads(self.succeed(self.lockstep(2, "predict", "run", "--output", "p.h5", "--json", "--targets", "y.npy")).stdout)
+        predicted = json.loads(self.succeed(self.lockstep(2, "predict", "run", "--output", "p.h5", "--json")).stdout)
         self.assertEqual({name: predicted[name] for name in ("file", "samples", "arrays")},
-                         {"file": "p.h5", "samples": SAMPLES, "arrays": {"prediction": [SAMPLES, 8, 8]}})
+                         {"file": "p.h5", "samples": SAMPLES, "arrays": {"y": [SAMPLES, 8, 8]}})
         exported = json.loads(self.succeed(self.lockstep(1, "export", "run", "--output", "m.onnx", "--batch", 3, "--json")).stdout)
         self.assertEqual(exported, {"file": "m.onnx", "bytes": (self.scratch / "m.onnx").stat().st_size, "batch": 3})
         self.fail_with(ranks(1, program("train_fields", "--dataset", "arrays", "--inputs", "u.npy,v.npy", "--targets", "y.npy", "--json")),
