@@ -90,15 +90,7 @@ std::optional<KernelOffer> convolution_weights(const KernelRequest& r, std::span
     return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [g, bias = r.outputs.size() > 1] {
-    auto kernel = std::make_shared<const DirectWeightGradient>(g);
-    const auto run = [=](const Arguments& a) {
-      kernel->run({.x = a.in<float>(0),
-                   .dy = a.in<float>(1),
-                   .dw = a.out<float>(0),
-                   .dbias = bias ? a.out<float>(1) : nullptr,
-                   .workspace = a.scratch<float>()});
-    };
-    return make_kernel(run, kernel->workspace_bytes());
+    return weight_gradient_kernel(std::make_shared<const DirectWeightGradient>(g), bias);
   };
   return offer;
 }

@@ -100,15 +100,7 @@ std::optional<KernelOffer> weight_gradient(const KernelRequest& r, bool first) {
   offer.inputs = {inputs(g, r.inputs[0].shape), activations(r.inputs[1].shape)};
   offer.outputs[0] = weights(g, r.outputs[0].shape);
   offer.build = [g, bias = r.outputs.size() > 1] {
-    auto kernel = std::make_shared<const BlockedWeightGradient>(g);
-    const auto run = [=](const Arguments& a) {
-      kernel->run({.x = a.in<float>(0),
-                   .dy = a.in<float>(1),
-                   .dw = a.out<float>(0),
-                   .dbias = bias ? a.out<float>(1) : nullptr,
-                   .workspace = a.scratch<float>()});
-    };
-    return make_kernel(run, kernel->workspace_bytes());
+    return weight_gradient_kernel(std::make_shared<const BlockedWeightGradient>(g), bias);
   };
   return offer;
 }

@@ -2,6 +2,7 @@
 #include "lockstep/kernels/native/register_winograd.h"
 
 #include "lockstep/kernels/common/offers.h"
+#include "lockstep/kernels/native/rows.h"
 #include "lockstep/kernels/native/winograd.h"
 #include "lockstep/ops/convolution_of_norm.h"
 
@@ -76,16 +77,9 @@ std::optional<KernelOffer> backward_weights(const KernelRequest& r, const Convol
   offer.inputs[1] = blocked(r.inputs[1]);
   offer.outputs[0] = winograd_weight_layout(r.outputs[0].shape);
   offer.build = [g, tile, normalises, bias = r.outputs.size() > 1] {
-    auto kernel = std::make_shared<const WinogradGradient>(g, tile, native_kernels(), normalises);
-    const auto run = [=](const Arguments& a) {
-      kernel->run({.x = a.in<float>(0),
-                   .dy = a.in<float>(1),
-                   .norm = norm_of(a, 2, normalises),
-                   .dw = a.out<float>(0),
-                   .dbias = bias ? a.out<float>(1) : nullptr,
-                   .workspace = a.scratch<float>()});
-    };
-    return make_kernel(run, kernel->workspace_bytes());
+    return weight_gradient_kernel(
+        std::make_shared<const WinogradGradient>(g, tile, native_kernels(), normalises), bias,
+        [normalises](const Arguments& a, auto& arrays) { arrays.norm = norm_of(a, 2, normalises); });
   };
   return offer;
 }

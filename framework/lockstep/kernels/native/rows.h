@@ -24,6 +24,27 @@ const T* input_if(bool there, const Arguments& a, std::size_t i) {
   return there ? a.in<T>(i) : nullptr;
 }
 
+// The kernel of a convolution's gradient by its weights: (x, dy) to dw and, if `bias`, to the sums of dy.
+// add(arguments, arrays) sets what else a class takes.
+template <class Gradient, class Add>
+std::unique_ptr<Kernel> weight_gradient_kernel(std::shared_ptr<const Gradient> kernel, bool bias, Add add) {
+  const std::size_t scratch = kernel->workspace_bytes();
+  const auto run = [kernel = std::move(kernel), bias, add](const Arguments& a) {
+    typename Gradient::Arrays arrays{.x = a.in<float>(0),
+                                     .dy = a.in<float>(1),
+                                     .dw = a.out<float>(0),
+                                     .dbias = bias ? a.out<float>(1) : nullptr,
+                                     .workspace = a.scratch<float>()};
+    add(a, arrays);
+    kernel->run(arrays);
+  };
+  return make_kernel(run, scratch);
+}
+template <class Gradient>
+std::unique_ptr<Kernel> weight_gradient_kernel(std::shared_ptr<const Gradient> kernel, bool bias) {
+  return weight_gradient_kernel(std::move(kernel), bias, [](const Arguments&, auto&) {});
+}
+
 std::vector<KernelRow> batch_norm_rows();
 std::vector<KernelRow> row_norm_rows();
 std::vector<KernelRow> pointwise_rows();  // f64, too
