@@ -21,7 +21,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr const char* kReportSite = "run";  // `watch` reads runs, too
+// `watch` reads runs, too.
+constexpr const char* kReportSite = "run";
 constexpr std::uintmax_t kLargestTrace = std::uintmax_t{1} << 30;  // bytes
 
 std::string whole_text(const fs::path& path) {
