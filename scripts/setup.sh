@@ -9,7 +9,7 @@ Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [-
   (nothing)     compiler, MPI and the libraries: enough to build, train and run benchmarks
   --tests       also what the tests compare with: PyTorch, torchvision, h5py, NumPy, ONNX, clang-format,
                 ShellCheck, JSON schemas, Protocol Buffers, gfortran, with which the Fortran modules are built, a browser
-                for the pages of lockstep report and watch, Graphviz for the pictures of lockstep inspect --svg, and Doxygen,
+                for the pages of lockstep report and watch, zsh and fish for their completions, Graphviz for the pictures of lockstep inspect --svg, and Doxygen,
                 which makes the API reference;
                 for root, who alone can run tests/cluster, also an ssh server, iproute2, nftables and faketime
   --lint        also clang-tidy, for scripts/tidy.sh
@@ -37,7 +37,7 @@ for argument in "$@"; do
     --tests | --lint | --slurm | --containers | --cross | --platforms) more=true ;;&
     --tests)
       packages+=(python3 python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision python3-onnx clang-format
-        shellcheck gfortran python3-jsonschema protobuf-compiler python3-protobuf chromium graphviz doxygen)
+        shellcheck zsh fish gfortran python3-jsonschema protobuf-compiler python3-protobuf chromium graphviz doxygen)
       if ((EUID == 0)); then packages+=(openssh-server iproute2 nftables faketime); fi
       ;;
     --lint) packages+=(clang-tidy) ;;
