@@ -9,8 +9,8 @@ Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [-
   (nothing)     compiler, MPI and the libraries: enough to build, train and run benchmarks
   --tests       also what the tests compare with: PyTorch, torchvision, h5py, NumPy, ONNX, clang-format,
                 ShellCheck, JSON schemas, Protocol Buffers, gfortran, with which the Fortran modules are built, a browser
-                for the pages of lockstep report and watch, zsh and fish for their completions, Graphviz for the pictures of lockstep inspect --svg, and Doxygen,
-                which makes the API reference;
+                for the pages of lockstep report and watch, zsh and fish, which read the completions, Graphviz for the
+                pictures of lockstep inspect --svg, and Doxygen, which makes the API reference;
                 for root, who alone can run tests/cluster, also an ssh server, iproute2, nftables and faketime
   --lint        also clang-tidy, for scripts/tidy.sh
   --slurm       also Slurm and MUNGE, for the test that starts ranks with srun

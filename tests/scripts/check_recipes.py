@@ -35,7 +35,7 @@ NAMES = {
     "GTest": ("googletest", None, "libgtest-dev", "gtest-devel"),
 }
 OF_THE_COMPILER = {"Threads", "OpenMP", "PkgConfig"}
-TOOLS = {"c", "cxx", "cmake", "pkgconfig", "CMake", "Ninja", "pkgconf"}  # that build, and are no libraries
+TOOLS = {"c", "cxx", "fortran", "cmake", "pkgconfig", "CMake", "Ninja", "pkgconf"}  # that build, and are no libraries
 
 
 def read(path):

@@ -11,11 +11,13 @@ class Lockstep(CMakePackage):
 
     variant("onednn", default=True, description="Convolutions on oneDNN beside the generic kernels")
     variant("shared", default=False, description="The libraries are shared ones")
+    variant("bindings", default=True, description="The C library, and the Fortran modules on it")
     variant("tests", default=False, description="Tests, for ctest in the build folder")
     variant("bench", default=False, description="Benchmarks")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
+    depends_on("fortran", type="build", when="+bindings")
     depends_on("cmake@3.25:", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("mpi")
@@ -42,6 +44,7 @@ class Lockstep(CMakePackage):
         return [
             self.define_from_variant("LOCKSTEP_WITH_ONEDNN", "onednn"),
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
+            self.define_from_variant("LOCKSTEP_BUILD_C", "bindings"),
             self.define_from_variant("LOCKSTEP_BUILD_TESTS", "tests"),
             self.define_from_variant("LOCKSTEP_BUILD_BENCH", "bench"),
             self.define("LOCKSTEP_BUILD_EXAMPLES", False),
