@@ -6,7 +6,7 @@
 #include "lockstep/data/stream.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/guard/untrusted_error.h"
-#include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/options/options.h"
 #include "tests/mpi/training.h"
 
 namespace lockstep::test {

@@ -10,7 +10,7 @@
 #include "lockstep/host/process_settings.h"
 #include "lockstep/plan/compiled_model.h"
 #include "lockstep/train/options/options_table.h"
-#include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/placement.h"
 #include "lockstep/train/state/table_state.h"
 
 namespace lockstep::train {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "lockstep/parallel/tree/world_layout.h"
-#include "lockstep/train/run/session_setup.h"
 
 namespace lockstep::train {
 namespace {

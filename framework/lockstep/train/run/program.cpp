@@ -26,7 +26,7 @@
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/options/options_json.h"
 #include "lockstep/train/run/guard_main.h"
-#include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/placement.h"
 #include "lockstep/train/run/start_checks.h"
 
 namespace lockstep::train {

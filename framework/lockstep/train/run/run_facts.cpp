@@ -12,7 +12,8 @@
 #include "lockstep/train/options/command_line_error.h"
 #include "lockstep/train/options/options_table.h"
 #include "lockstep/train/report/json_text.h"
-#include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/placement.h"
+#include "lockstep/train/run/session_trainer.h"
 #include "lockstep/train/run/trials.h"
 
 namespace lockstep::train {

@@ -23,7 +23,7 @@
 #include "lockstep/train/callbacks/write_metrics.h"
 #include "lockstep/train/callbacks/write_tensorboard.h"
 #include "lockstep/train/options/options_json.h"
-#include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/retention.h"
 #include "lockstep/train/run/trials.h"
 
 namespace lockstep::train {

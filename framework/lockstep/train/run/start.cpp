@@ -9,7 +9,8 @@
 #include "lockstep/train/monitor/stack_signal.h"
 #include "lockstep/train/prepare/autotune.h"
 #include "lockstep/train/report/trace_file.h"
-#include "lockstep/train/run/session_setup.h"
+#include "lockstep/train/run/earlier_checkpoints.h"
+#include "lockstep/train/run/session_trainer.h"
 
 namespace lockstep::train {
 namespace {

@@ -1,19 +1,25 @@
 #include "lockstep/train/run/start_checks.h"
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/log.h"
+#include "lockstep/core/printable.h"
+#include "lockstep/core/tensor.h"
 #include "lockstep/host/build_id.h"
+#include "lockstep/host/threads.h"
 #include "lockstep/preflight/checks/checks.h"
 #include "lockstep/preflight/look.h"
+#include "lockstep/train/options/options_json.h"
 #include "lockstep/train/run/run_facts.h"
-#include "lockstep/train/run/session_setup.h"
 
 namespace lockstep::train {
 namespace {
@@ -38,6 +44,34 @@ std::vector<preflight::Finding> look(const comm::Communicator& comm, std::span<c
     }
   }
   return findings;
+}
+
+// Returns the options that must be equal on all ranks, one per line, so that an error can name the one that differs. It
+// includes --output: a rank with another one would log, and look for checkpoints, in another folder.
+std::string options_by_line(const Options& options, std::string_view program) {
+  nlohmann::json agreed = nlohmann::json::parse(canonical(options, program));
+  agreed["output"] = printable(options.output);  // a path may contain any bytes, JSON only UTF-8
+  return agreed.dump(1);
+}
+
+// Returns the facts that determine the order of sums in kernels, one per line: threads, instructions, BLAS.
+std::string arithmetic(const host::ThreadBudget& threads) {
+  const host::CpuInfo cpu = host::cpu_info();
+  return fmt::format("{} threads\n{}\n{}", threads.compute, cpu.instructions, cpu.blas);
+}
+
+// Returns a data set's size and a hash of samples spread over it, which detects different copies.
+std::string fingerprint(const data::Dataset& dataset) {
+  constexpr std::int64_t kSamples = 64;
+  std::vector<Tensor> sample;
+  std::vector<std::byte*> fields;
+  for (const data::Field& f : dataset.fields()) fields.push_back(sample.emplace_back(f.shape, f.dtype).raw());
+  std::uint64_t hash = 0;
+  for (std::int64_t i = 0; i < std::min(kSamples, dataset.size()); ++i) {
+    dataset.read(i * dataset.size() / kSamples % dataset.size(), fields);
+    for (const Tensor& field : sample) hash = XXH3_64bits_withSeed(field.raw(), field.bytes(), hash);
+  }
+  return fmt::format("{} samples, {:016x}", dataset.size(), hash);
 }
 
 }  // namespace
