@@ -101,7 +101,7 @@ Outcome outcome(Also also, plan::CompileOptions options = {}, Shortcut shortcut 
   return o;
 }
 
-bool has_winograd() { return kernels::native_level() != "baseline"; }
+bool has_winograd() { return kernels::native_fused(); }
 
 TEST(NormFusion, ChangesNoBit) {
   if (!has_winograd()) GTEST_SKIP() << "Winograd's kernels are not offered at this level of instructions";

@@ -6,8 +6,14 @@ namespace baseline {
 extern const NativeKernels kernels;
 }
 
+#ifdef __FP_FAST_FMAF
+constexpr bool kFused = true;
+#else
+constexpr bool kFused = false;
+#endif
+
 std::span<const Level> levels() {
-  static const Level all[] = {{"baseline", true, false, &baseline::kernels}};
+  static const Level all[] = {{"baseline", true, kFused, &baseline::kernels}};
   return all;
 }
 

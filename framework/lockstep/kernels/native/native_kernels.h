@@ -1,7 +1,7 @@
 // Vectorised kernels of our own: one source, compiled once per instruction set level and chosen at run time. A new
 // family is a table in tables.h, a header in levels/, a member of NativeKernels and its line in levels/table.cpp.
-// Levels are "baseline" (what the binary is compiled for, the only one outside x86-64), "avx2" (AVX2, FMA, F16C) and
-// "avx512" (F, BW, VL, DQ). Functions of all levels give the same bits, but for products of bf16 pairs, so the level
+// Levels of x86-64 are "baseline" (what the binary is compiled for), "avx2" (AVX2, FMA, F16C) and "avx512" (F, BW, VL,
+// DQ); AArch64 has "neon" alone, and other processors "baseline" alone. Functions of all levels give the same bits, but for products of bf16 pairs, so the level
 // affects speed alone. Any thread may call these functions.
 #pragma once
 
@@ -13,7 +13,7 @@
 namespace lockstep::kernels {
 
 // The table of this process, chosen at the first call: the best level that the processor supports, or the one that the
-// environment variable LOCKSTEP_ISA names (baseline, avx2 or avx512); a name that is unknown or that this machine
+// environment variable LOCKSTEP_ISA names (baseline, avx2, avx512, neon); a name that is unknown or that this machine
 // cannot run throws Error. native_level() is that level's name.
 const NativeKernels& native_kernels();
 std::string_view native_level();
@@ -27,7 +27,7 @@ std::string_view native_pairs();
 const NativeKernels* native_kernels(std::string_view level);
 
 namespace native {
-// A compiled level. levels() lists all of them, slowest first (levels_x86.cpp or levels_other.cpp).
+// A compiled level. levels() lists all of them, slowest first (levels_x86.cpp, levels_arm.cpp or levels_other.cpp).
 struct Level {
   std::string_view name;
   bool supported;  // by the processor this runs on

@@ -7,10 +7,8 @@
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBlockedRows = 14, kBlockedInputs = 8;  // by two registers, of 32
-#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-constexpr int kBlockedRows = 6, kBlockedInputs = 6;  // by two registers, of 16
+#if defined(__FMA__) || defined(__FP_FAST_FMAF)
+constexpr int kBlockedRows = kRegisters / 2 - 2, kBlockedInputs = kRegisters == 32 ? 8 : 6;  // by two registers
 #else
 constexpr int kBlockedRows = 2, kBlockedInputs = 2;  // multiply-adds that are emulated take most registers
 #endif

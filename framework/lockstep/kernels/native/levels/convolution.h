@@ -10,7 +10,7 @@ constexpr int kNatives = kLanes / kNative;  // registers of a vector of 16
 #if defined(__AVX512F__)
 constexpr int kTile = 2, kMostFilters = 8, kMostWeights = 4;  // of 32 registers
 #else
-constexpr int kTile = kNatives, kMostFilters = 12 / kTile, kMostWeights = 2;  // of 16
+constexpr int kTile = kNatives, kMostFilters = kRegisters * 3 / 4 / kTile, kMostWeights = 2;
 #endif
 constexpr int kMostColumns = 5;
 

@@ -11,6 +11,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define LOCKSTEP_INLINE [[gnu::always_inline]] inline
@@ -24,6 +26,12 @@ constexpr int kNative = 16;
 constexpr int kNative = 8;
 #else
 constexpr int kNative = 4;
+#endif
+// Vector registers, which bound the tiles of sums.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kRegisters = 32;
+#else
+constexpr int kRegisters = 16;
 #endif
 
 using NativeF32 __attribute__((vector_size(kNative * 4))) = float;
@@ -86,6 +94,9 @@ LOCKSTEP_INLINE void keep_in_register(NativeF32& v) { asm("" : "+v"(v)); }
 #elif defined(__AVX2__)
 LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return (NativeF32)_mm256_broadcast_ss(p); }
 LOCKSTEP_INLINE void keep_in_register(NativeF32& v) { asm("" : "+x"(v)); }
+#elif defined(__aarch64__)
+LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return (NativeF32)vld1q_dup_f32(p); }
+LOCKSTEP_INLINE void keep_in_register(NativeF32& v) { asm("" : "+w"(v)); }
 #else
 LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return NativeF32{} + *p; }
 LOCKSTEP_INLINE void keep_in_register(NativeF32&) {}
@@ -100,7 +111,11 @@ LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
 LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
   return (NativeF32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
-#elif defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#elif defined(__aarch64__)
+LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
+  return (NativeF32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+#elif defined(__FP_FAST_FMAF)
 LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
   for (int l = 0; l < kNative; ++l) c[l] = __builtin_fmaf(a[l], b[l], c[l]);
   return c;

@@ -18,6 +18,10 @@ LOCKSTEP_INLINE NativeF64 fused(NativeF64 a, NativeF64 b, NativeF64 c) {
 LOCKSTEP_INLINE NativeF64 fused(NativeF64 a, NativeF64 b, NativeF64 c) {
   return (NativeF64)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 }
+#elif defined(__aarch64__)
+LOCKSTEP_INLINE NativeF64 fused(NativeF64 a, NativeF64 b, NativeF64 c) {
+  return (NativeF64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
+}
 #else
 LOCKSTEP_INLINE NativeF64 fused(NativeF64 a, NativeF64 b, NativeF64 c) {
   NativeF64 y;
@@ -44,6 +48,9 @@ LOCKSTEP_INLINE NativeF64 root(NativeF64 x) { return (NativeF64)_mm512_maskz_sqr
 #elif defined(__AVX2__)
 LOCKSTEP_INLINE NativeF32 root(NativeF32 x) { return (NativeF32)_mm256_sqrt_ps((__m256)x); }
 LOCKSTEP_INLINE NativeF64 root(NativeF64 x) { return (NativeF64)_mm256_sqrt_pd((__m256d)x); }
+#elif defined(__aarch64__)
+LOCKSTEP_INLINE NativeF32 root(NativeF32 x) { return (NativeF32)vsqrtq_f32((float32x4_t)x); }
+LOCKSTEP_INLINE NativeF64 root(NativeF64 x) { return (NativeF64)vsqrtq_f64((float64x2_t)x); }
 #else
 LOCKSTEP_INLINE NativeF32 root(NativeF32 x) {
   for (int l = 0; l < kNative; ++l) x[l] = __builtin_sqrtf(x[l]);

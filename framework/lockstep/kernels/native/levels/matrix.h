@@ -7,12 +7,8 @@
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
-constexpr int kMatrixTile = 2;  // registers of a tile along the columns
-#if defined(__AVX512F__)
-constexpr int kMatrixRows = 14;  // of a tile: 28 sums, two registers of b and one of a are 31 of 32
-#else
-constexpr int kMatrixRows = 6;
-#endif
+constexpr int kMatrixTile = 2;                   // registers of a tile along the columns
+constexpr int kMatrixRows = kRegisters / 2 - 2;  // of a tile: two sums a row, two registers of b and one of a
 
 template <class T>
 struct Matrix : private MatrixMemory<T> {

@@ -9,11 +9,7 @@
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kMostSums = 24;  // of a tile: of 32 registers
-#else
-constexpr int kMostSums = 12;  // of 16
-#endif
+constexpr int kMostSums = kRegisters * 3 / 4;  // of a tile
 template <class T>
 constexpr int kWidth = sizeof(typename NativeOf<T>::Type) / sizeof(T);
 
@@ -24,6 +20,9 @@ LOCKSTEP_INLINE void keep_in_register(NativeF64& v) { asm("" : "+v"(v)); }
 #elif defined(__AVX2__)
 LOCKSTEP_INLINE NativeF64 broadcast_native(const double* p) { return (NativeF64)_mm256_broadcast_sd(p); }
 LOCKSTEP_INLINE void keep_in_register(NativeF64& v) { asm("" : "+x"(v)); }
+#elif defined(__aarch64__)
+LOCKSTEP_INLINE NativeF64 broadcast_native(const double* p) { return (NativeF64)vld1q_dup_f64(p); }
+LOCKSTEP_INLINE void keep_in_register(NativeF64& v) { asm("" : "+w"(v)); }
 #else
 LOCKSTEP_INLINE NativeF64 broadcast_native(const double* p) { return NativeF64{} + *p; }
 LOCKSTEP_INLINE void keep_in_register(NativeF64&) {}
