@@ -10,6 +10,7 @@
 
 #include "bindings/c/failure.h"
 #include "lockstep/core/shape.h"
+#include "lockstep/train/report/json_text.h"
 
 namespace lockstep::bindings {
 
@@ -17,14 +18,17 @@ namespace lockstep::bindings {
   throw CodedError(LOCKSTEP_ERROR_ARGUMENT, formatted("[description] {}: {}", where, text));
 }
 
-// Parses JSON text.
+// Parses JSON text that a program or a file gave.
 inline nlohmann::json parse_json(const char* text, const std::string& where) {
   if (text == nullptr) fail_description(where, "the text is null, expected JSON");
   try {
-    return nlohmann::json::parse(text);
+    nlohmann::json json = train::parse_json(text);
+    if (!json.is_discarded()) return json;
+    static_cast<void>(nlohmann::json::parse(text));  // says where the text is wrong
   } catch (const nlohmann::json::exception& error) {
     fail_description(where, formatted("the text is no JSON: {}", error.what()));
   }
+  fail_description(where, "the text is nested too deeply, expected at most 64 levels");
 }
 
 class JsonReader {

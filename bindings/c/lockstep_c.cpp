@@ -208,15 +208,12 @@ void lockstep_trainer_free(lockstep_trainer* trainer) {
 
 int lockstep_trainer_step(lockstep_trainer* trainer, const lockstep_array* input, const lockstep_array* target,
                           double learning_rate, lockstep_result* result) {
-  return guarded(LOCKSTEP_ERROR_OTHER, [&] {
-    to_caller(training_of(trainer).step(input, target, learning_rate), result, "lockstep_result");
-  });
+  return guarded(LOCKSTEP_ERROR_OTHER, [&] { training_of(trainer).step(input, target, learning_rate, result); });
 }
 
 int lockstep_trainer_evaluate(lockstep_trainer* trainer, const lockstep_array* input, const lockstep_array* target,
                               lockstep_result* result) {
-  return guarded(LOCKSTEP_ERROR_OTHER,
-                 [&] { to_caller(training_of(trainer).evaluate(input, target), result, "lockstep_result"); });
+  return guarded(LOCKSTEP_ERROR_OTHER, [&] { training_of(trainer).evaluate(input, target, result); });
 }
 
 int lockstep_trainer_metric(const lockstep_trainer* trainer, const char* name, double* value) {
@@ -241,9 +238,8 @@ int lockstep_trainer_remember(lockstep_trainer* trainer, const lockstep_array* i
 
 int lockstep_trainer_replay(lockstep_trainer* trainer, int64_t samples, int64_t steps, double seconds,
                             double learning_rate, lockstep_result* result) {
-  return guarded(LOCKSTEP_ERROR_OTHER, [&] {
-    to_caller(training_of(trainer).replay(samples, steps, seconds, learning_rate), result, "lockstep_result");
-  });
+  return guarded(LOCKSTEP_ERROR_OTHER,
+                 [&] { training_of(trainer).replay(samples, steps, seconds, learning_rate, result); });
 }
 
 int lockstep_trainer_on_step(lockstep_trainer* trainer, lockstep_step_function function, void* user) {

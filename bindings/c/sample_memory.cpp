@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "lockstep/core/random.h"
 
@@ -13,6 +14,14 @@ constexpr std::uint64_t kOffers = 0, kDraws = 1;
 
 std::uint64_t stream(std::uint64_t kind, std::int64_t n) { return 2 * static_cast<std::uint64_t>(n) + kind; }
 
+std::size_t bytes_of(std::int64_t samples, std::size_t each) {
+  std::size_t bytes = 0;
+  check(!__builtin_mul_overflow(samples, each, &bytes) && bytes <= std::numeric_limits<std::ptrdiff_t>::max(),
+        "memory of samples", "{} samples of {} bytes are more than an address can reach, expected fewer samples",
+        samples, each);
+  return bytes;
+}
+
 }  // namespace
 
 SampleMemory::SampleMemory(std::int64_t capacity, std::size_t input_bytes, std::size_t target_bytes, std::uint64_t seed)
@@ -20,7 +29,7 @@ SampleMemory::SampleMemory(std::int64_t capacity, std::size_t input_bytes, std::
       input_bytes_(input_bytes),
       target_bytes_(target_bytes),
       seed_(seed),
-      memory_(static_cast<std::size_t>(capacity) * (input_bytes + target_bytes)) {}
+      memory_(bytes_of(capacity, input_bytes + target_bytes)) {}
 
 void SampleMemory::offer(const Tensor& inputs, const Tensor& targets) {
   if (capacity_ == 0) return;

@@ -28,6 +28,12 @@ Struct from_caller(const Struct& theirs, const std::type_identity_t<Struct>& def
   return mine;
 }
 
+// Throws if to_caller() would. Null is allowed.
+template <class Struct>
+void check_caller(const Struct* theirs, const char* name) {
+  if (theirs != nullptr) from_caller(*theirs, Struct{}, name);
+}
+
 // Writes the fields that the caller knows; the caller's size stays. Null is allowed.
 template <class Struct>
 void to_caller(Struct mine, Struct* theirs, const char* name) {

@@ -1,10 +1,13 @@
 #include "bindings/c/training.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
+#include <span>
 
 #include "bindings/c/arrays.h"
+#include "bindings/c/structs.h"
 #include "bindings/c/training_sums.h"
 #include "lockstep/checkpoint/state.h"
 #include "lockstep/comm/agreement.h"
@@ -15,6 +18,7 @@
 namespace lockstep::bindings {
 namespace {
 
+constexpr const char* kResult = "lockstep_result";
 constexpr std::uint64_t kStop = 1;  // a request: the callback of a rank asks for an end
 
 train::TrainerOptions options_of(const lockstep_trainer_options& o, const DescribedModel& model) {
@@ -35,6 +39,11 @@ void check_options(const lockstep_trainer_options& o) {
   check(not_negative(o.weight_decay), "trainer", "weight_decay is {}, expected at least 0", o.weight_decay);
   check(not_negative(o.clip_norm), "trainer", "clip_norm is {}, expected at least 0", o.clip_norm);
   check(o.memory >= 0, "trainer", "memory is {}, expected at least 0", o.memory);
+}
+
+void check_rate(double rate) {
+  check(std::isfinite(rate) && rate >= 0, "trainer", "the learning rate is {}, expected a finite number, at least 0",
+        rate);
 }
 
 std::size_t row_bytes(const Shape& shape, DType type) {
@@ -70,10 +79,12 @@ Training::Training(comm::Communicator comm, std::shared_ptr<const DescribedModel
       model_(std::move(model)),
       memory_(0, row_bytes(model_->input(), model_->dtype()), row_bytes(model_->target(), model_->target_type()), 0) {
   std::optional<train::TrainerOptions> made;
+  std::string settings;  // of the optimizer
   together(comm_, LOCKSTEP_ERROR_ARGUMENT, [&] {
     check_options(options);
     made = options_of(options, *model_);
     optimizer_ = made->rule->name();
+    settings = made->rule->settings();
     memory_ = SampleMemory(options.memory, row_bytes(model_->input(), model_->dtype()),
                            row_bytes(model_->target(), model_->target_type()),
                            mix(options.seed, static_cast<std::uint64_t>(comm_.rank())));
@@ -81,8 +92,8 @@ Training::Training(comm::Communicator comm, std::shared_ptr<const DescribedModel
   require_same(comm_, "the description of the model", model_->text());
   require_same(
       comm_, "the options of the trainer",
-      formatted("batch {}, optimizer {}, weight decay {}, clip norm {}, seed {}, skip_not_finite {}, messages {}",
-                options.batch, optimizer_, options.weight_decay, options.clip_norm, options.seed,
+      formatted("batch {}, optimizer {} ({}), weight decay {}, clip norm {}, seed {}, skip_not_finite {}, messages {}",
+                options.batch, optimizer_, settings, options.weight_decay, options.clip_norm, options.seed,
                 options.skip_not_finite, options.messages));
   require_same(comm_, "the weights of the model", weights.empty() ? "random" : hash_of(weights));
   set_fault_rank(comm_.rank());
@@ -158,59 +169,71 @@ lockstep_result Training::run_step(const data::Batch& batch, double rate, Clock:
   metrics_ = totals->metrics;
   lockstep_result result = result_of(*totals, batch.samples(), begin);
   result.steps = totals->samples > 0 ? 1 : 0;
-  if (callback_.function == nullptr) return result;
-  try {
-    if (callback_.function(&result, callback_.user) != 0) callback_.asked_to_stop = true;
-  } catch (const std::exception& error) {
-    throw CodedError(LOCKSTEP_ERROR_CALLBACK,
-                     formatted("[callback] after update {}: {}", result.updates, error.what()));
-  } catch (...) {
-    throw CodedError(LOCKSTEP_ERROR_CALLBACK, formatted("[callback] after update {}: an exception", result.updates));
-  }
-  if (callback_.asked_to_stop) result.stop = 1;
   return result;
 }
 
-lockstep_result Training::step(const lockstep_array* input, const lockstep_array* target, double rate) {
+// Calls the program's function after a step, and returns its failure: the step itself is complete.
+Failure Training::call_back(lockstep_result& result) {
+  if (callback_.function == nullptr) return {};
+  try {
+    if (callback_.function(&result, callback_.user) != 0) callback_.asked_to_stop = true;
+  } catch (const std::exception& error) {
+    return {LOCKSTEP_ERROR_CALLBACK, formatted("[callback] after update {}: {}", result.updates, error.what())};
+  } catch (...) {
+    return {LOCKSTEP_ERROR_CALLBACK, formatted("[callback] after update {}: an exception", result.updates)};
+  }
+  if (callback_.asked_to_stop) result.stop = 1;
+  return {};
+}
+
+void Training::step(const lockstep_array* input, const lockstep_array* target, double rate, lockstep_result* result) {
   const auto begin = Clock::now();
   require_usable();
   data::Batch mine;
   together(comm_, LOCKSTEP_ERROR_ARGUMENT, [&] {
-    check(std::isfinite(rate) && rate >= 0, "trainer", "the learning rate is {}, expected a finite number, at least 0",
-          rate);
+    check_caller(result, kResult);
+    check_rate(rate);
     mine = batch_of(input, target);
   });
-  return run_step(mine, rate, begin);
+  lockstep_result done = run_step(mine, rate, begin);
+  const Failure failure = call_back(done);
+  if (failure.code != LOCKSTEP_OK) throw CodedError(failure.code, failure.text);
+  to_caller(done, result, kResult);
 }
 
-lockstep_result Training::replay(std::int64_t samples, std::int64_t steps, double seconds, double rate) {
+void Training::replay(std::int64_t samples, std::int64_t steps, double seconds, double rate, lockstep_result* result) {
   const auto begin = Clock::now();
   require_usable();
   together(comm_, LOCKSTEP_ERROR_ARGUMENT, [&] {
+    check_caller(result, kResult);
     check(memory_.capacity() > 0, "trainer", "the trainer has no memory of samples: set memory in its options");
     check(samples > 0 && steps >= 0 && seconds >= 0, "trainer",
           "{} samples, {} steps and {} seconds, expected at least 1, 0 and 0", samples, steps, seconds);
-    check(std::isfinite(rate) && rate >= 0, "trainer", "the learning rate is {}, expected a finite number, at least 0",
-          rate);
+    check_rate(rate);
   });
   require_same(comm_, "samples, steps and seconds of a replay", formatted("{}, {}, {}", samples, steps, seconds));
   const auto all_here = Clock::now();  // what a rank has waited for others until now is no time of training
   lockstep_result sum = result_of({}, 0, begin);
   double elapsed = 0;
+  Failure failure;
   for (std::int64_t n = 0; n < steps && elapsed + step_seconds_ + 2 * step_deviation_ <= seconds; ++n) {
     data::Batch mine;
     together(comm_, LOCKSTEP_ERROR_OTHER, [&] { mine = drawn(samples); });
     const bool compiles = trainer_->updates() == 0;
-    const lockstep_result one = run_step(mine, rate, begin);
+    lockstep_result one = run_step(mine, rate, begin);
+    failure = call_back(one);
+    // The slowest rank's clock, equal on all ranks, decides whether another step follows; a failure ends the loop.
+    std::array<double, 2> most{seconds_since(all_here), failure.code == LOCKSTEP_OK ? 0.0 : 1.0};
+    comm_.allreduce(comm::Buffer(std::span<double>(most)), comm::ReduceOp::Max);
+    const double now = most[0], last = now - elapsed;
+    elapsed = now;
+    if (most[1] != 0) agree(comm_, failure);
     if (one.steps == 0) break;  // no rank has a sample
     sum.samples += one.samples;
     sum.own_samples += one.own_samples;
     sum.steps += 1;
     sum.loss = one.loss;
     sum.stop = one.stop;
-    // The slowest rank's clock, equal on all ranks, decides whether another step follows.
-    const double now = comm_.allreduce(seconds_since(all_here), comm::ReduceOp::Max), last = now - elapsed;
-    elapsed = now;
     if (compiles) continue;
     if (step_seconds_ > 0) step_deviation_ = 0.75 * step_deviation_ + 0.25 * std::abs(last - step_seconds_);
     step_seconds_ = step_seconds_ > 0 ? 0.75 * step_seconds_ + 0.25 * last : last;
@@ -222,15 +245,16 @@ lockstep_result Training::replay(std::int64_t samples, std::int64_t steps, doubl
   sum.seconds = seconds_since(begin);
   sum.updates = trainer_->updates();
   sum.skipped = trainer_->skipped();
-  return sum;
+  to_caller(sum, result, kResult);
 }
 
-lockstep_result Training::evaluate(const lockstep_array* input, const lockstep_array* target) {
+void Training::evaluate(const lockstep_array* input, const lockstep_array* target, lockstep_result* result) {
   const auto begin = Clock::now();
   require_usable();
   data::Batch mine;
   EvaluationSums sums;
   together(comm_, LOCKSTEP_ERROR_ARGUMENT, [&] {
+    check_caller(result, kResult);
     mine = batch_of(input, target);
     sums = evaluation_sums(trainer_->model(), mine, std::max<std::int64_t>(trainer_->options().global_batch, 1));
   });
@@ -242,7 +266,7 @@ lockstep_result Training::evaluate(const lockstep_array* input, const lockstep_a
         LOCKSTEP_ERROR_NOT_FINITE,
         formatted("[evaluation] the loss is {}: an input, a target or a weight is not finite", totals.loss));
   }
-  return result_of(totals, mine.samples(), begin);
+  to_caller(result_of(totals, mine.samples(), begin), result, kResult);
 }
 
 double Training::metric(const std::string& name) const {

@@ -30,9 +30,13 @@ class Training {
   Training(comm::Communicator comm, std::shared_ptr<const DescribedModel> model,
            const std::vector<io::NamedTensor>& weights, const lockstep_trainer_options& options);
 
-  lockstep_result step(const lockstep_array* input, const lockstep_array* target, double rate);
-  lockstep_result evaluate(const lockstep_array* input, const lockstep_array* target);
-  lockstep_result replay(std::int64_t samples, std::int64_t steps, double seconds, double rate);
+  // `result`: the program's structure, or null; it is written if its size is right, which is checked with the other
+  // arguments.
+  void step(const lockstep_array* input, const lockstep_array* target, double rate, lockstep_result* result);
+  void evaluate(const lockstep_array* input, const lockstep_array* target, lockstep_result* result);
+  // Trains drawn samples until `steps` or `seconds` are over, or the callback of a rank fails, which all ranks then
+  // throw.
+  void replay(std::int64_t samples, std::int64_t steps, double seconds, double rate, lockstep_result* result);
   void save(const std::filesystem::path& path);
   void resume(const std::filesystem::path& path);
 
@@ -62,6 +66,7 @@ class Training {
   data::Batch drawn(std::int64_t samples);
   data::Batch batch(Tensor inputs, Tensor targets) const;
   lockstep_result run_step(const data::Batch& batch, double rate, Clock::time_point begin);
+  Failure call_back(lockstep_result& result);
   lockstep_result result_of(const train::Totals& totals, std::int64_t own, Clock::time_point begin) const;
 
   comm::Communicator comm_;

@@ -18,7 +18,8 @@ std::vector<std::byte> gathered(const comm::Communicator& comm, std::span<const 
                                 const std::vector<std::int64_t>& sizes) {
   std::int64_t total = 0;
   for (const std::int64_t size : sizes) total += size;
-  std::vector<std::byte> all(comm.is_root() ? static_cast<std::size_t>(total) : 0);
+  std::vector<std::byte> all;
+  together(comm, LOCKSTEP_ERROR_MEMORY, [&] { all.resize(comm.is_root() ? static_cast<std::size_t>(total) : 0); });
   comm.gatherv(comm::ConstBuffer(mine), comm::Buffer(all), sizes);
   return all;
 }

@@ -92,13 +92,19 @@ def _check(code):
 
 
 def _described(array):
-    """A descriptor of a NumPy array with any strides; None stays None."""
+    """A descriptor of a NumPy array with any strides; None stays None. What the library cannot read gets a type that it
+    refuses, on all ranks together, and _call() then raises TypeError."""
     if array is None:
         return None
+    wrong = None
     if array.dtype.name not in _TYPES or not array.dtype.isnative:
-        raise TypeError(f"an array has the type {array.dtype}, expected float32, float64 or int32")
-    if any(stride % array.itemsize for stride in array.strides) or array.ndim > _MAX_RANK:
-        raise TypeError("an array has strides that are no whole elements, or more than 8 dimensions")
+        wrong = f"an array has the type {array.dtype}, expected float32, float64 or int32"
+    elif any(stride % array.itemsize for stride in array.strides) or array.ndim > _MAX_RANK:
+        wrong = "an array has strides that are no whole elements, or more than 8 dimensions"
+    if wrong:
+        described = _Array(size=ctypes.sizeof(_Array))
+        described.wrong = wrong
+        return ctypes.byref(described)
     described = _Array(size=ctypes.sizeof(_Array), data=array.ctypes.data, type=_TYPES[array.dtype.name],
                        rank=array.ndim, order=2)
     for d in range(array.ndim):
@@ -111,7 +117,11 @@ class _Inference:
     """Predictions of a model or of a trainer, which sets _kind, _handle and description."""
 
     def _call(self, name, *arguments):
-        _check(getattr(_library, f"lockstep_{self._kind}_{name}")(self._handle, *arguments))
+        code = getattr(_library, f"lockstep_{self._kind}_{name}")(self._handle, *arguments)
+        for argument in arguments:
+            if wrong := getattr(getattr(argument, "_obj", None), "wrong", None):
+                raise TypeError(wrong)
+        _check(code)
 
     def predict(self, x):
         y = numpy.empty((len(x), *self.description["output"]), x.dtype)

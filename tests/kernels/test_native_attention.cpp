@@ -218,7 +218,7 @@ TYPED_TEST(NativeAttention, IsTheGenericOneAtEveryLevel) {
 // A loss of `positions` positions with everything that it may have, and its gradients.
 template <class T, class Sum>
 struct Vocabulary {
-  Vocabulary(std::int64_t positions, std::int64_t features, std::int64_t words) {
+  Vocabulary(std::int64_t positions, std::int64_t features, std::int64_t words, double smoothing = 0.1) {
     const auto number = [](std::int64_t n, std::uint64_t seed) {
       return as_double(random_elements<kernels::native::Bf16>(n, seed));
     };
@@ -234,7 +234,7 @@ struct Vocabulary {
     dtable = zeros<Sum>(words * features);
     dbias = zeros<Sum>(words);
     pointers = {x.data(), table.data(), targets.data(), bias.data(), weights.data()};
-    const VocabularyAttributes attributes{.options = {.label_smoothing = 0.1}, .bias = true, .weights = true};
+    const VocabularyAttributes attributes{.options = {.label_smoothing = smoothing}, .bias = true, .weights = true};
     op = std::make_unique<VocabularyCrossEntropyOp>(attributes);
     const std::vector<Type> types{{Shape{positions, features}, kType<T>}, {Shape{words, features}, kType<Sum>}};
     shape =
@@ -268,6 +268,12 @@ void run_native(Vocabulary<T, float>& v, std::int64_t workers, const kernels::Na
 }
 
 template <class T>
+void run_generic(Vocabulary<T, T>& v) {
+  kernels::generic::vocabulary_forward<T>(*v.shape, v.inputs(),
+                                          {&v.loss, &v.weight_sum, v.log_sums.data(), v.losses.data(), &v.correct});
+}
+
+template <class T>
 class NativeVocabulary : public ::testing::Test {};
 TYPED_TEST_SUITE(NativeVocabulary, ElementTypes);
 
@@ -280,9 +286,7 @@ TYPED_TEST(NativeVocabulary, IsTheGenericOneAtEveryLevel) {
     SCOPED_TRACE(s.words);
     Vocabulary<double, double> want(s.positions, s.features, s.words);
     namespace generic = kernels::generic;
-    generic::vocabulary_forward<double>(
-        *want.shape, want.inputs(),
-        {&want.loss, &want.weight_sum, want.log_sums.data(), want.losses.data(), &want.correct});
+    run_generic(want);
     generic::vocabulary_backward<double>(
         *want.shape, want.inputs(),
         {want.log_sums.data(), want.weight_sum, 2.0, want.dx.data(), want.dtable.data(), want.dbias.data()});
@@ -313,6 +317,21 @@ TYPED_TEST(NativeVocabulary, IsTheGenericOneAtEveryLevel) {
       EXPECT_EQ(other.dbias, first.dbias);
     });
   }
+}
+
+// Words that no position has, as those that pad a vocabulary.
+TYPED_TEST(NativeVocabulary, MayForbidAWordByItsBias) {
+  Vocabulary<double, double> want(10, 8, 40, 0);
+  Vocabulary<TypeParam, float> got(10, 8, 40, 0);
+  constexpr std::size_t kForbidden = 39;
+  want.bias[kForbidden] = -std::numeric_limits<double>::infinity();
+  got.bias[kForbidden] = -std::numeric_limits<float>::infinity();
+  run_generic(want);
+  run_native(got, 1, kernels::native_kernels());
+  EXPECT_TRUE(std::isfinite(want.loss));
+  EXPECT_NEAR(got.loss, want.loss, 2e-6 * want.loss);
+  EXPECT_EQ(got.dbias[kForbidden], 0);
+  for (const float slope : got.dbias) EXPECT_TRUE(std::isfinite(slope));
 }
 
 }  // namespace

@@ -106,6 +106,18 @@ TEST(Autotune, MeasuresOnceAndReadsAfterwards) {
   world().barrier();
 }
 
+TEST(Autotune, ChoicesOfOtherModelsAreKeptAndDoNotCount) {
+  const SharedDirectory directory;
+  const std::filesystem::path cache = directory.path() / "kernels.json";
+  Bench first, again, other, alone;
+  first.tune(cache);
+  other.request.inputs[0].shape = alone.request.inputs[0].shape = {5};
+  EXPECT_EQ(other.tune(cache).hash, alone.tune(directory.path() / "alone.json").hash);
+  world().barrier();
+  again.tune(cache);
+  EXPECT_EQ(again.built, 0) << "the choice of the first was kept";
+}
+
 TEST(Autotune, ACacheOfNoUseIsAWarning) {
   const SharedDirectory directory;
   const std::filesystem::path torn = directory.path() / "torn.json", taken = directory.path() / "taken",

@@ -10,6 +10,7 @@
 #include "lockstep/infer/predictor.h"
 #include "lockstep/train/state/table_state.h"
 #include "tests/mpi/click_run.h"
+#include "tests/temporary_directory.h"
 
 namespace lockstep::test {
 namespace {
@@ -263,6 +264,29 @@ TEST(Tables, LoadWeightsFromAFile) {
     EXPECT_EQ(next.trainer->weights_hash(), first.trainer->weights_hash());
     EXPECT_THROW(next.trainer->load_weights(file, {.prefix = "other."}), Error);
   }
+}
+
+// A piece stands under its own name; a whole table of a piece's size is another table.
+TEST(Tables, RefuseATableOfTheSizeOfAPiece) {
+  if (!world().is_root()) return;
+  constexpr std::int64_t kPiece = train::TableState::kPieceElements;
+  struct Wide : nn::Module {
+    nn::Child<nn::Embedding> rows{this, "rows", {.num_embeddings = kPiece + 8, .embedding_dim = 1, .sparse = true}};
+    plan::Traced trace(const plan::Inputs& in) {
+      return {.loss = mean_squared_error(rows(in["id"]), in["target"])};
+    }
+  } network;
+  const std::vector<data::Field> fields = {{"id", {}, DType::I32}, {"target", {1}, DType::F32}};
+  train::Trainer trainer(Communicator::self(), network, [&](const plan::Inputs& in) { return network.trace(in); },
+                         fields, {.global_batch = 2});
+  const TemporaryDirectory folder;
+  std::vector<io::NamedTensor> weights;
+  weights.push_back({"rows.weight", Tensor({kPiece, 1}, DType::F32)});
+  checkpoint::save_weights(folder.path() / "weights.h5", weights);
+  const std::uint64_t before = trainer.weights_hash();
+  const std::string error = error_of([&] { trainer.load_weights(folder.path() / "weights.h5"); });
+  EXPECT_NE(error.find("rows.weight (16777216, 1) instead of (16777224, 1)"), std::string::npos) << error;
+  EXPECT_EQ(trainer.weights_hash(), before);
 }
 
 TEST(Tables, NameTheFieldAndTheSampleOfAWrongId) {

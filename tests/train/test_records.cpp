@@ -1,4 +1,5 @@
 // The files of --logger: TensorBoard's records, the table and Prometheus' text, and what a resume makes of them.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,7 +9,9 @@
 #include <iterator>
 
 #include "lockstep/core/error.h"
+#include "lockstep/train/report/patient_file.h"
 #include "lockstep/train/report/record_files.h"
+#include "tests/temporary_directory.h"
 #include "tests/train/streams.h"
 
 namespace lockstep::train {
@@ -99,6 +102,38 @@ TEST_F(RecordsTest, AResumedTableHasEachStepOnceAndRefusesOtherColumns) {
   EXPECT_EQ(steps, "step 1 2 3 4 ");
   CsvRecords table(output(), 4, true);
   EXPECT_THROW(table.begin(std::vector<MetricRule>{{.name = "other"}}), Error);
+}
+
+// Rows that waited for a full disk come behind the header of a file that takes the place of the removed one.
+TEST_F(RecordsTest, ATableThatWasRemovedBeginsWithItsHeader) {
+  CsvRecords table(output(), {}, true);
+  table.begin(rules());
+  for (const int step : {1, 2}) {
+    fs::remove(folder_ / "metrics.csv");
+    table.follow(output());
+    table.write(record(step, 1));
+  }
+  const auto lines = lines_of(read(folder_ / "metrics.csv"));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0].starts_with("step,")) << lines[0];
+  EXPECT_TRUE(lines[1].starts_with("2,")) << lines[1];
+}
+
+TEST(PatientFile, WritesTheFirstRecordOfANewFileBeforeThoseThatWait) {
+  const TemporaryDirectory folder;
+  const auto opened = [&](const fs::path& path, int flags) {
+    return io::FileDescriptor(::open(path.c_str(), flags | O_CLOEXEC, 0644));
+  };
+  {
+    PatientFile file("test", "line");
+    file.open(opened("/dev/full", O_WRONLY), "/dev/full");
+    file.append("1\n");
+    file.append("2\n");
+    file.open(opened(folder.path() / "new", O_WRONLY | O_CREAT | O_APPEND), folder.path() / "new");
+    file.prepend("header\n");
+    file.append("3\n");
+  }
+  EXPECT_EQ(read(folder.path() / "new"), "header\n1\n2\n3\n");
 }
 
 TEST_F(RecordsTest, PrometheusGetsTheNewestValuesInItsForm) {

@@ -205,7 +205,8 @@ LOCKSTEP_API int lockstep_trainer_replay(lockstep_trainer* trainer, int64_t samp
 
 /* Called on every rank after each step. A result other than 0 asks for an end: the `stop` of that step's result is set
  * on this rank, and of the next step's on all ranks. A callback must not call the library; one that throws a C++
- * exception makes the call return LOCKSTEP_ERROR_CALLBACK, after the step. */
+ * exception makes the call return LOCKSTEP_ERROR_CALLBACK, after the step: lockstep_trainer_step() on this rank,
+ * lockstep_trainer_replay() on all ranks. */
 typedef int (*lockstep_step_function)(const lockstep_result* result, void* user);
 LOCKSTEP_API int lockstep_trainer_on_step(lockstep_trainer* trainer, lockstep_step_function function, void* user);
 

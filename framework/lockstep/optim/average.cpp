@@ -10,6 +10,7 @@ class AveragedRule final : public TypedRule<AveragedRule> {
  public:
   AveragedRule(std::shared_ptr<UpdateRule> rule, double decay) : rule_(std::move(rule)), decay_(decay) {}
   std::string_view name() const override { return rule_->name(); }
+  std::string settings() const override { return rule_->settings(); }
   std::vector<std::string_view> states() const override {
     std::vector<std::string_view> names = rule_->states();
     names.push_back(kAverageState);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "lockstep/core/sum_of_squares.h"
@@ -17,6 +18,15 @@
 #endif
 
 namespace lockstep::optim {
+
+// Return the settings as text, see UpdateRule::settings().
+std::string text_of(const SgdOptions& options);
+std::string text_of(const AdamOptions& options);
+std::string text_of(const RmspropOptions& options);
+std::string text_of(const AdagradOptions& options);
+std::string text_of(const LionOptions& options);
+std::string text_of(const LarsOptions& options);
+std::string text_of(const LambOptions& options);
 
 // Scales an element of the summed gradient, and clips it by value; a NaN stays a NaN.
 template <bool kClips, class T>
@@ -57,6 +67,10 @@ class ElementwiseRule final : public TypedRule<ElementwiseRule<Rule>> {
  public:
   explicit ElementwiseRule(Rule rule) : rule_(std::move(rule)) {}
   std::string_view name() const override { return rule_.name(); }
+  std::string settings() const override {
+    if constexpr (requires { rule_.options; }) return text_of(rule_.options);
+    return {};
+  }
   std::vector<std::string_view> states() const override { return {Rule::kStates.begin(), Rule::kStates.end()}; }
 
   bool uses_norms() const override { return kUsesNorms; }

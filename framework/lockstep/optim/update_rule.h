@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,7 +32,10 @@ struct Squares {
 class UpdateRule {
  public:
   virtual ~UpdateRule() = default;
-  virtual std::string_view name() const = 0;                 // as on the command line
+  virtual std::string_view name() const = 0;  // as on the command line
+  // Returns the settings as text, "momentum 0.9": ranks whose rules differ are refused. A rule without settings has
+  // none.
+  virtual std::string settings() const { return {}; }
   virtual std::vector<std::string_view> states() const = 0;  // names of the states, as in checkpoints
   // Updates n elements of value and of each state by n elements of gradient, on the calling thread; the caller divides
   // ranges among threads. The value of an element whose value, gradient and states are 0 (padding) stays 0.

@@ -18,6 +18,12 @@ struct VocabularyShape {
   TargetSource source;
 
   double smoothing() const { return attributes.options.label_smoothing; }
+  // The loss of a position from its log-sum of exponentials, the target's logit and the mean logit. Without smoothing
+  // the mean does not count, which is infinite where the bias forbids a word.
+  double loss(double log_sum, double of_target, double mean) const {
+    const double e = smoothing();
+    return e == 0 ? log_sum - of_target : (1 - e) * (log_sum - of_target) + e * (log_sum - mean);
+  }
   bool counts(std::int32_t target) const { return target != attributes.options.ignore_index; }
 };
 

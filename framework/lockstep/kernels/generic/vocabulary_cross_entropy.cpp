@@ -49,7 +49,6 @@ Statistics statistics_of(const VocabularyShape& s, const VocabularyInputs<T, T>&
 template <class T>
 void vocabulary_forward(const VocabularyShape& s, const VocabularyInputs<T, T>& in, const VocabularyOutputs<T>& out) {
   check_targets(s, in.targets);
-  const double e = s.smoothing();
   std::fill_n(out.losses, s.positions, T(0));
   std::fill_n(out.log_sums, s.positions, T(0));
   std::atomic<std::int64_t> correct = 0;
@@ -59,7 +58,7 @@ void vocabulary_forward(const VocabularyShape& s, const VocabularyInputs<T, T>& 
       if (!s.counts(in.targets[m])) continue;
       const Statistics z = statistics_of(s, in, m);
       out.log_sums[m] = static_cast<T>(z.log_sum);
-      out.losses[m] = static_cast<T>((1 - e) * (z.log_sum - z.of_target) + e * (z.log_sum - z.mean));
+      out.losses[m] = static_cast<T>(s.loss(z.log_sum, z.of_target, z.mean));
       own += z.best == in.targets[m] && (!in.weights || in.weights[m] != 0) ? 1 : 0;
     }
     correct += own;

@@ -147,7 +147,6 @@ class Forward {
   }
 
   std::int64_t finish(std::int64_t first, const PanelState& p) const {
-    const double e = s_.smoothing();
     std::int64_t correct = 0;
     for (std::int64_t l = 0; l < rows(first); ++l) {
       const std::int64_t m = first + l;
@@ -156,7 +155,7 @@ class Forward {
       const double log_sum = static_cast<double>(p.top[l]) + math::log(p.sum[l]);
       const double mean = p.total[l] / static_cast<double>(s_.vocabulary);
       out_.log_sums[m] = static_cast<float>(log_sum);
-      out_.losses[m] = static_cast<float>((1 - e) * (log_sum - p.own[l]) + e * (log_sum - mean));
+      out_.losses[m] = static_cast<float>(s_.loss(log_sum, p.own[l], mean));
       correct += p.best_word[l] == in_.targets[m] && (in_.weights == nullptr || in_.weights[m] != 0) ? 1 : 0;
     }
     return correct;

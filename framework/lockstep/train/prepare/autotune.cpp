@@ -33,20 +33,22 @@ std::size_t index_of(const Choices& choices, const kernels::KernelRequest& reque
   return offers.size();
 }
 
-// Makes rank 0's choices: takes those in the cache, and measures the others.
+// Makes rank 0's choices for the requests of `compile`, and no others: takes those in the cache, and measures the rest.
 Choices measured(const std::filesystem::path& cache,
                  const std::function<void(const kernels::KernelChooser&)>& compile) {
-  Choices choices = read_autotune_cache(cache, machine());
-  const Choices known = choices;
+  const Choices known = read_autotune_cache(cache, machine());
+  Choices choices;
   compile([&](const kernels::KernelRequest& request, std::span<const kernels::KernelOffer> offers) {
     if (!kernels::is_measured(request)) return std::size_t{0};
-    const std::size_t index = index_of(choices, request, offers);
-    if (index < offers.size()) return index;
-    const std::size_t best = kernels::measure_fastest(request, offers);
-    choices[kernels::choice_key(request)] = offers[best].implementation;
-    return best;
+    std::size_t index = index_of(choices, request, offers);
+    if (index == offers.size()) index = index_of(known, request, offers);
+    if (index == offers.size()) index = kernels::measure_fastest(request, offers);
+    choices[kernels::choice_key(request)] = offers[index].implementation;
+    return index;
   });
-  if (choices != known) write_autotune_cache(cache, machine(), choices);
+  Choices all = choices;
+  all.insert(known.begin(), known.end());
+  if (all != known) write_autotune_cache(cache, machine(), all);
   return choices;
 }
 

@@ -42,15 +42,16 @@ std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fie
   const ParallelOptions& p = o.parallel;
   const GuardOptions& g = o.guards;
   std::string text = fmt::format(
-      "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nrule {}\nweight decay {}\n"
+      "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nseed {}\nrule {} {}\nweight decay {}\n"
       "bucket bytes {}\nclip norm {}\npath {}\nshare weights {}\nshard optimizer {}\nwire {}\noverlap {}\n"
-      "late updates {}\nhook {}\nlocal steps {}\nsums of callbacks {}\nclip value {}\nclip layer norm {}\nmoving "
+      "late updates {}\nhook {}\nautotune {}\nlocal steps {}\nsums of callbacks {}\nclip value {}\nclip layer norm "
+      "{}\nmoving "
       "average {}\nmean from epoch {}\nnoise scale {}\nportable bits {}\n",
-      o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.rule->name(),
-      o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path), p.share_weights, p.shard_optimizer,
-      static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates, p.hook != nullptr, p.local_steps, o.sums,
-      o.update.clip_value, o.update.clip_layer_norm, o.average.ema, o.average.swa_start, o.noise_scale,
-      o.is_portable());
+      o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.seed,
+      o.rule->name(), o.rule->settings(), o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path),
+      p.share_weights, p.shard_optimizer, static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates,
+      p.hook ? p.hook->describe() : "none", o.autotune, p.local_steps, o.sums, o.update.clip_value,
+      o.update.clip_layer_norm, o.average.ema, o.average.swa_start, o.noise_scale, o.is_portable());
   text +=
       fmt::format("verified every {}\ncompared every {}\non mismatch {}\nguard action {}\ngradient limits {} {} {}\n",
                   g.verify_every, g.compare_every, static_cast<int>(g.on_mismatch), static_cast<int>(g.action),
@@ -181,7 +182,7 @@ void PreparedModel::check_batch(std::int64_t samples) const {
     throw comm::AgreedError(wrong);
 }
 
-// Compiles the nominal plan, whose facts are needed before memory is laid out.
+// Chooses the path of gradients and the size of buckets, which lay out the memory.
 parallel::Domains PreparedModel::domains(const nn::Module& module) {
   const parallel::PathChoice choice = choose_path(comm_, module, options_, world_);
   chosen_.path_reason = choice.reason;

@@ -102,7 +102,7 @@ void CsvRecords::write(const MetricsRecord& record) {
 }
 
 void CsvRecords::follow(const std::shared_ptr<const io::Folder>& output) {
-  if (lines_.follow(output)) lines_.append_text(header_);
+  if (lines_.follow(output)) lines_.prepend_text(header_);
 }
 
 }  // namespace lockstep::train

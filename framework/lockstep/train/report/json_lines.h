@@ -58,6 +58,9 @@ class JsonLines {
     file_.append(prefix_ + object + "\n");
   }
 
+  // Has a line written before those that wait: the first of a file that follow() has opened.
+  void prepend_text(const std::string& object) { file_.prepend(prefix_ + object + "\n"); }
+
   std::filesystem::path path() const { return folder_->path() / name_; }
 
  private:

@@ -25,6 +25,11 @@ void PatientFile::open(io::FileDescriptor file, std::filesystem::path path) {
   ++lost_;
 }
 
+void PatientFile::prepend(std::string record) {
+  bytes_ += record.size();
+  waiting_.push_front(std::move(record));
+}
+
 void PatientFile::append(std::string record) {
   const bool room = bytes_ + record.size() <= kMostWaiting;
   if (room) {

@@ -24,6 +24,8 @@ class PatientFile {
   void open(io::FileDescriptor file, std::filesystem::path path);
   bool is_open() const { return file_.open(); }
   int descriptor() const { return file_.get(); }
+  // Has `record` written before those that wait, at the beginning of a file that open() has just taken.
+  void prepend(std::string record);
   // Appends a record; after open(). While the file cannot be written, up to 8 MiB of records wait in memory; further
   // ones are dropped and counted.
   void append(std::string record);

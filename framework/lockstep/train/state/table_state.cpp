@@ -121,10 +121,11 @@ void TableState::load(const io::TensorSource& source, bool weights_only) const {
 
 namespace {
 
-// The tensor of a weights file that has a piece's rows, and the number of the piece's first row in it.
+// The tensor of a weights file that has a piece's rows: the piece itself, or its whole table.
 struct Found {
   std::optional<std::size_t> tensor = {};
-  std::int64_t first = 0;
+  bool is_piece = false;
+  std::int64_t first = 0;  // the number of the piece's first row in the tensor
 };
 
 // `prefix`: begins the names of the file's tensors (LoadOptions::prefix).
@@ -133,16 +134,17 @@ Found find_piece(const io::TensorSource& tensors, const TableState::Piece& piece
   for (const std::string& name : {exact, prefix + piece.tensor->table}) {
     const auto info = std::ranges::find(tensors.infos, name, &io::TensorInfo::name);
     if (info != tensors.infos.end())
-      return {static_cast<std::size_t>(info - tensors.infos.begin()), name == exact ? 0 : piece.rows.begin};
+      return {static_cast<std::size_t>(info - tensors.infos.begin()), name == exact,
+              name == exact ? 0 : piece.rows.begin};
   }
   return {};
 }
 
 // Returns why the tensor does not fit; empty: it does.
-std::string mismatch(const TableState::Piece& piece, const io::TensorInfo& found) {
+std::string mismatch(const TableState::Piece& piece, const io::TensorInfo& found, bool is_piece) {
   const std::int64_t width = piece.info.shape[1];
-  if (found.shape.rank() == 2 && found.shape[1] == width && is_floating(found.dtype) &&
-      (found.shape == piece.info.shape || found.shape[0] == piece.tensor->shape[0]))
+  const std::int64_t rows = is_piece ? piece.info.shape[0] : piece.tensor->shape[0];
+  if (found.shape.rank() == 2 && found.shape[1] == width && is_floating(found.dtype) && found.shape[0] == rows)
     return "";
   return fmt::format("{} {} instead of {}", piece.tensor->table, found.shape.str(), piece.tensor->shape.str());
 }
@@ -152,7 +154,7 @@ Found report_piece(const io::TensorSource& source, const TableState::Piece& piec
                    const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) {
   const std::string& table = piece.tensor->table;
   const Found found = find_piece(source, piece, options.prefix);
-  const std::string wrong = found.tensor ? mismatch(piece, source.infos[*found.tensor]) : "";
+  const std::string wrong = found.tensor ? mismatch(piece, source.infos[*found.tensor], found.is_piece) : "";
   const bool keeps = std::ranges::find(options.keep, table) != options.keep.end();
   std::vector<std::string>& names = keeps            ? report.skipped
                                     : !found.tensor  ? report.missing

@@ -66,9 +66,15 @@ std::vector<io::NamedTensor> TrainerState::state(bool wanted) {
   engine_->fence();
   engine_->collect_states();
   std::vector<io::NamedTensor> tensors;
-  if (wanted) {
-    tensors = checkpoint::TrainingState(model_.parameters(), updater_->rule()).read();
-    std::ranges::move(further_state(), std::back_inserter(tensors));
+  try {
+    comm::collectively(comm_, [&] {  // memory may be short where the state is wanted
+      if (!wanted) return;
+      tensors = checkpoint::TrainingState(model_.parameters(), updater_->rule()).read();
+      std::ranges::move(further_state(), std::back_inserter(tensors));
+    });
+  } catch (const comm::AgreedError&) {
+    engine_->drop_foreign_states();
+    throw;
   }
   std::ranges::move(tables_.read(wanted), std::back_inserter(tensors));
   engine_->drop_foreign_states();
@@ -135,8 +141,11 @@ void TrainerState::load_from(const io::TensorSource& source, std::int64_t update
   engine_->drop_foreign_states();
   engine_->fence();
   model_.parameters().refresh_own_copies();  // another rank of the node may have written the values
-  load_further(further);
-  if (weights_only) averages_.begin();
+  if (weights_only) {
+    averages_.begin();
+  } else {
+    load_further(further);
+  }
   updates_ = updates;
 }
 

@@ -53,12 +53,15 @@ Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int
   Heartbeat& heartbeat = parts_->prepared.heartbeat();
   heartbeat.enter(Heartbeat::Phase::Evaluating);
   Totals totals;
-  parts_->or_poison([&] {
-    parts_->state.averages().use(true);
-    totals = parts_->evaluator.run(loader, progress);
-    parts_->state.averages().use(false);
-  });
   parts_->agreed_or_poison([&] {
+    parts_->state.averages().use(true);
+    try {
+      totals = parts_->evaluator.run(loader, progress);
+    } catch (const comm::AgreedError&) {
+      parts_->state.averages().use(false);
+      throw;
+    }
+    parts_->state.averages().use(false);
     parts_->evaluator.explain(totals);
     return true;
   });

@@ -112,9 +112,15 @@ const Totals& TrainerParts::run_step(const LocalBatch& local, parallel::StepStar
     engine.finish_step();
   };
   int attempts = 0;
-  do {
-    or_poison(run);
-  } while (agreed_or_poison([&] { return guard.run_again(local, start.update, attempts++); }));
+  try {
+    do {
+      or_poison(run);
+    } while (agreed_or_poison([&] { return guard.run_again(local, start.update, attempts++); }));
+  } catch (...) {
+    runner.lookahead().end_step();  // the caller may free the batch that it announced
+    prepared.heartbeat().enter(Heartbeat::Phase::Outside);
+    throw;
+  }
   runner.lookahead().end_step();
   votes.agreed(engine.requests());
   prepared.heartbeat().enter(Heartbeat::Phase::Outside);
