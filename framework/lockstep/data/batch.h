@@ -1,6 +1,7 @@
 // The samples of one step on one rank, field by field. A loader makes it and passes ownership to its caller.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,11 +23,10 @@ struct Batch {
 
   // Returns the position of a field; throws Error, with the known names, if no field has that name.
   std::size_t index_of(std::string_view name) const {
+    const auto found = std::ranges::find(names, name);
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
     std::string known;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == name) return i;
-      known += (i ? ", " : "") + names[i];
-    }
+    for (const std::string& each : names) known += (known.empty() ? "" : ", ") + each;
     fail("batch", "no field '{}', there are: {}", name, known);
   }
 };

@@ -4,6 +4,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/kernels/native/rounding.h"
 
 namespace lockstep::kernels::native {
 namespace {
@@ -17,8 +18,6 @@ constexpr std::int64_t kChunkTerms = 9;
 constexpr std::int64_t kUnitBytes = 320 * 1024;
 constexpr std::int64_t kUnitBlocks = 16, kLeastPositions = 56, kLeastUnits = 8;
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 std::int64_t product(const std::array<std::int64_t, 3>& sizes) { return sizes[0] * sizes[1] * sizes[2]; }
 
 }  // namespace
@@ -26,9 +25,9 @@ std::int64_t product(const std::array<std::int64_t, 3>& sizes) { return sizes[0]
 BlockedChannels::BlockedChannels(const ConvolutionGeometry& g)
     : depthwise(g.groups > 1 && g.groups == g.in_channels && g.groups == g.out_channels),
       plain(g.groups == 1 && g.in_channels <= kMostPlainChannels),
-      groups(depthwise ? divide_up(g.groups, kLanes) : g.groups),
-      in_blocks(depthwise || plain ? 1 : divide_up(g.in_channels / g.groups, kLanes)),
-      out_blocks(depthwise ? 1 : divide_up(g.out_channels / g.groups, kLanes)),
+      groups(depthwise ? divided_up(g.groups, kLanes) : g.groups),
+      in_blocks(depthwise || plain ? 1 : divided_up(g.in_channels / g.groups, kLanes)),
+      out_blocks(depthwise ? 1 : divided_up(g.out_channels / g.groups, kLanes)),
       taps(g.kernel_d * g.kernel_h * g.kernel_w),
       filter_elements(taps * kLanes *
                       (depthwise ? 1
@@ -62,7 +61,7 @@ BlockedConvolution::BlockedConvolution(const ConvolutionGeometry& g, BlockedDire
   } else if (channels_.taps <= kChunkTerms) {
     chunk_blocks_ = std::min(channels_.in_blocks, kChunkTerms / channels_.taps);
   } else {
-    tap_parts_ = divide_up(channels_.taps, kChunkTerms);
+    tap_parts_ = divided_up(channels_.taps, kChunkTerms);
   }
   add_boxes();
   cut_units();
@@ -133,9 +132,9 @@ void BlockedConvolution::cut_units() {
     const bool large = cut_[1] * cut_[2] * cut_[3] >= 2 * kLeastPositions;
     const auto most = std::ranges::find_if(cut_, [](std::int64_t n) { return n > 1; });
     if (cut_[0] > 1 || large) {
-      *most = divide_up(*most, 2);
+      *most = divided_up(*most, 2);
     } else if (unit_blocks_ > 2) {
-      unit_blocks_ = divide_up(unit_blocks_ / 2, 2) * 2;
+      unit_blocks_ = divided_up(unit_blocks_ / 2, 2) * 2;
     } else {
       break;
     }
@@ -143,8 +142,8 @@ void BlockedConvolution::cut_units() {
 }
 
 std::int64_t BlockedConvolution::units() const {
-  std::int64_t n = channels_.groups * divide_up(channels_.out_blocks, unit_blocks_) * divide_up(g_.batch, cut_[0]);
-  for (std::size_t i = 0; i < 3; ++i) n *= divide_up(to_[i], cut_[i + 1]);
+  std::int64_t n = channels_.groups * divided_up(channels_.out_blocks, unit_blocks_) * divided_up(g_.batch, cut_[0]);
+  for (std::size_t i = 0; i < 3; ++i) n *= divided_up(to_[i], cut_[i + 1]);
   return n;
 }
 
@@ -156,12 +155,12 @@ BlockedConvolution::Unit BlockedConvolution::unit(std::int64_t index) const {
     return digit;
   };
   Unit u{};
-  u.block = take(divide_up(channels_.out_blocks, unit_blocks_)) * unit_blocks_;
+  u.block = take(divided_up(channels_.out_blocks, unit_blocks_)) * unit_blocks_;
   u.blocks = std::min(unit_blocks_, channels_.out_blocks - u.block);
   u.group = take(channels_.groups);
   const std::array<std::int64_t, 4> sizes{g_.batch, to_[0], to_[1], to_[2]};
   for (std::size_t i = 4; i-- > 0;) {
-    u.begin[i] = take(divide_up(sizes[i], cut_[i])) * cut_[i];
+    u.begin[i] = take(divided_up(sizes[i], cut_[i])) * cut_[i];
     u.end[i] = std::min(sizes[i], u.begin[i] + cut_[i]);
   }
   return u;
@@ -200,7 +199,7 @@ void BlockedConvolution::run_unit(const Arrays& a, const Unit& u) const {
   const std::int64_t group_weights = u.group * c.in_blocks * c.out_blocks * c.filter_elements;
   const std::int64_t w_result = backward() ? c.filter_elements : c.in_blocks * c.filter_elements;
   const std::int64_t w_source = backward() ? c.out_blocks * c.filter_elements : c.filter_elements;
-  const std::int64_t chunks = divide_up(c.in_blocks, chunk_blocks_) * tap_parts_;
+  const std::int64_t chunks = divided_up(c.in_blocks, chunk_blocks_) * tap_parts_;
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::int64_t source = chunk / tap_parts_ * chunk_blocks_;
     for (std::int64_t block = u.block; block < u.block + u.blocks; block += 2) {
@@ -249,7 +248,7 @@ void BlockedConvolution::run_box(const Box& box, const Unit& u, const Call& call
   for (std::size_t i = 3; i-- > 0;) {
     const Box::Axis& axis = box.axes[i];
     const auto index_of = [&](std::int64_t position) {
-      return divide_up(std::max<std::int64_t>(0, position - axis.first), axis.step);
+      return divided_up(std::max<std::int64_t>(0, position - axis.first), axis.step);
     };
     const std::int64_t begin = index_of(u.begin[i + 1]), end = std::min(axis.count, index_of(u.end[i + 1]));
     if (begin >= end) return;

@@ -3,6 +3,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/kernels/native/blocked_convolution.h"
+#include "lockstep/kernels/native/rounding.h"
 
 namespace lockstep::kernels::native {
 namespace {
@@ -11,8 +12,6 @@ namespace {
 constexpr std::int64_t kPassPositions = 128;
 // Blocks of the weight gradient that a unit works on, of 1 KiB each: they fit into a second-level cache.
 constexpr std::int64_t kUnitFilters = 128, kUnitOuts = 8, kLeastUnits = 8, kMostParts = 16;
-
-std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // The part of a range that lies in [begin, end).
 TapRange clip(TapRange range, std::int64_t begin, std::int64_t end, std::int64_t stride) {
@@ -91,11 +90,11 @@ void BlockedWeightGradient::add_plain_pieces() {
 }
 
 void BlockedWeightGradient::cut() {
-  const std::int64_t filter = divide_up(channels_.filter_elements, kLanes * kLanes);
+  const std::int64_t filter = divided_up(channels_.filter_elements, kLanes * kLanes);
   unit_outs_ = std::min(channels_.out_blocks, std::clamp<std::int64_t>(kUnitFilters / filter, 2, kUnitOuts));
   unit_ins_ = std::clamp<std::int64_t>(kUnitFilters / (filter * unit_outs_), 1, channels_.in_blocks);
   const std::int64_t blocks = units();
-  parts_ = std::clamp<std::int64_t>(divide_up(kLeastUnits, blocks), 1, std::min(g_.batch, kMostParts));
+  parts_ = std::clamp<std::int64_t>(divided_up(kLeastUnits, blocks), 1, std::min(g_.batch, kMostParts));
   const std::int64_t d = g_.out_d(), h = g_.out_h(), w = g_.out_w();
   pass_ = {std::clamp<std::int64_t>(kPassPositions / (d * h * w), 1, g_.batch),
            std::clamp<std::int64_t>(kPassPositions / (h * w), 1, d), std::clamp<std::int64_t>(kPassPositions / w, 1, h),
@@ -103,8 +102,8 @@ void BlockedWeightGradient::cut() {
 }
 
 std::int64_t BlockedWeightGradient::units() const {
-  return parts_ * channels_.groups * divide_up(channels_.out_blocks, unit_outs_) *
-         divide_up(channels_.in_blocks, unit_ins_);
+  return parts_ * channels_.groups * divided_up(channels_.out_blocks, unit_outs_) *
+         divided_up(channels_.in_blocks, unit_ins_);
 }
 
 BlockedWeightGradient::Unit BlockedWeightGradient::unit(std::int64_t index) const {
@@ -114,9 +113,9 @@ BlockedWeightGradient::Unit BlockedWeightGradient::unit(std::int64_t index) cons
     return digit;
   };
   Unit u{};
-  u.in_block = take(divide_up(channels_.in_blocks, unit_ins_)) * unit_ins_;
+  u.in_block = take(divided_up(channels_.in_blocks, unit_ins_)) * unit_ins_;
   u.in_blocks = std::min(unit_ins_, channels_.in_blocks - u.in_block);
-  u.out_block = take(divide_up(channels_.out_blocks, unit_outs_)) * unit_outs_;
+  u.out_block = take(divided_up(channels_.out_blocks, unit_outs_)) * unit_outs_;
   u.out_blocks = std::min(unit_outs_, channels_.out_blocks - u.out_block);
   u.group = take(channels_.groups);
   u.part = take(parts_);

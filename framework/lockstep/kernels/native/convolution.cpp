@@ -4,6 +4,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
+#include "lockstep/kernels/native/rounding.h"
 
 namespace lockstep::kernels::native {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::int64_t kPartSamples = 8, kMostParts = 16;
 // Elements of the samples that are packed together and summed in one pass: they fit into a first-level cache.
 constexpr std::int64_t kPacked = 16 * 1024;
 
-std::int64_t round_up(std::int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }
+std::int64_t round_to_lanes(std::int64_t n) { return rounded_up(n, kLanes); }
 
 // The convolution that takes dy to dx, with the kernel turned by 180 degrees.
 ConvolutionGeometry transposed(const ConvolutionGeometry& g) {
@@ -49,15 +50,15 @@ ConvolutionTiling::ConvolutionTiling(const ConvolutionGeometry& geometry) : g(ge
             .kernel_h = g.kernel_h,
             .kernel_w = g.kernel_w,
             .stride = g.in_w + 2 * g.padding_w};
-  planes.plane = round_up((g.in_h + 2 * g.padding_h) * planes.stride + kLanes);
+  planes.plane = round_to_lanes((g.in_h + 2 * g.padding_h) * planes.stride + kLanes);
   parts = std::clamp<std::int64_t>(g.batch / kPartSamples, 1, kMostParts);
   // Vectors that continue over the ends of rows, or vectors that begin in every row: the smaller number of the two.
   const std::int64_t oh = g.out_h(), ow = g.out_w(), through = (oh - 1) * planes.stride + ow;
-  if (round_up(through) < oh * round_up(ow)) {
+  if (round_to_lanes(through) < oh * round_to_lanes(ow)) {
     out_row = planes.stride;
     for (std::int64_t at = 0; at < through; at += kLanes) offsets.push_back(at);
   } else {
-    out_row = round_up(ow);
+    out_row = round_to_lanes(ow);
     for (std::int64_t h = 0; h < oh; ++h) {
       for (std::int64_t w = 0; w < ow; w += kLanes) offsets.push_back(h * planes.stride + w);
     }
@@ -92,7 +93,7 @@ DirectConvolution::DirectConvolution(const ConvolutionGeometry& g, Direction dir
 
 std::int64_t DirectConvolution::weight_elements() const {
   const auto& p = tiling_.planes;
-  return round_up(p.channels * p.filters * p.kernel_h * p.kernel_w);
+  return round_to_lanes(p.channels * p.filters * p.kernel_h * p.kernel_w);
 }
 
 std::int64_t DirectConvolution::part_elements() const {
@@ -174,7 +175,7 @@ std::int64_t DirectWeightGradient::part_elements() const {
 }
 
 std::size_t DirectWeightGradient::workspace_bytes() const {
-  return static_cast<std::size_t>(tiling_.parts * (part_elements() + round_up(sums()))) * sizeof(float);
+  return static_cast<std::size_t>(tiling_.parts * (part_elements() + round_to_lanes(sums()))) * sizeof(float);
 }
 
 void DirectWeightGradient::pack(const Arrays& a, std::int64_t sample, float* x, float* dy) const {
@@ -217,7 +218,7 @@ void DirectWeightGradient::run_part(const Arrays& a, std::int64_t part, float* t
 
 void DirectWeightGradient::run(const Arrays& a) const {
   const ConvolutionGeometry& g = tiling_.g;
-  const std::int64_t stride = round_up(sums()), weights = sums() - g.out_channels;
+  const std::int64_t stride = round_to_lanes(sums()), weights = sums() - g.out_channels;
   float* scratch = a.workspace + tiling_.parts * stride;
   const auto work = static_cast<std::int64_t>(flops_of_taps(g)) * g.out_h() * g.out_w() * g.batch / tiling_.parts;
   parallel_for(tiling_.parts, work, [&](std::int64_t begin, std::int64_t end) {

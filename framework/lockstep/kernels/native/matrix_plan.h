@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "lockstep/kernels/native/attention_panels.h"
 #include "lockstep/kernels/native/matrix_product.h"
+#include "lockstep/kernels/native/rounding.h"
 
 namespace lockstep::kernels::native {
 

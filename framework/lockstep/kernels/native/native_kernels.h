@@ -1,8 +1,8 @@
 // Vectorised kernels of our own: one source, compiled once per instruction set level and chosen at run time. A new
 // family is a table in tables.h, a header in levels/, a member of NativeKernels and its line in levels/table.cpp.
-// Levels of x86-64 are "baseline" (what the binary is compiled for), "avx2" (AVX2, FMA, F16C) and "avx512" (F, BW, VL,
-// DQ); AArch64 has "neon" alone, and other processors "baseline" alone. Functions of all levels give the same bits, but for products of bf16 pairs, so the level
-// affects speed alone. Any thread may call these functions.
+// Levels of x86-64 are "baseline" (what the binary is compiled for), "avx2" (AVX2, FMA) and "avx512" (F, BW, VL,
+// DQ); AArch64 has "neon" alone, and other processors "baseline" alone. Functions of all levels give the same bits, but
+// for products of bf16 pairs, so the level affects speed alone. Any thread may call these functions.
 #pragma once
 
 #include <span>

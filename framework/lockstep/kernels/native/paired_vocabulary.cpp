@@ -9,11 +9,7 @@
 namespace lockstep::kernels::native {
 namespace {
 
-constexpr std::int64_t kWords = 128;              // of a block
-constexpr std::int64_t kMostChunk = 1024;         // words of a chunk
-constexpr std::int64_t kChunkElements = 1 << 22;  // slopes that are kept
-constexpr std::int64_t kPositions = 256;          // positions that a product for dtable sums at once
-constexpr std::int64_t kRows = 64;                // of the table in one item
+constexpr std::int64_t kRows = 64;  // of the table in one item
 
 struct BackwardScratch {
   BackwardScratch(const VocabularyShape& s, std::int64_t workers, float* begin)
@@ -21,8 +17,7 @@ struct BackwardScratch {
         positions(rounded_up(s.positions, kPanel)),
         width(rounded_up(s.features, kPanel)),
         stride(positions + kPanel) {
-    chunk = std::clamp<std::int64_t>(kChunkElements / std::max<std::int64_t>(1, positions) / kWords * kWords, kWords,
-                                     std::min(kMostChunk, rounded_up(std::max<std::int64_t>(1, s.vocabulary), kWords)));
+    chunk = vocabulary_chunk(s, positions);
     x_lanes = take_bf16(all, positions * width);
     x_pairs = take_bf16(all, positions * width);
     slopes = take_bf16(all, chunk * stride);

@@ -10,6 +10,15 @@
 
 namespace lockstep::kernels::native {
 
+// How both gradients are cut: words of a block and of the largest chunk, slopes that are kept, and positions that a
+// product for dtable sums at once.
+inline constexpr std::int64_t kWords = 128, kMostChunk = 1024, kChunkElements = 1 << 22, kPositions = 256;
+// Returns the words of a chunk for so many (padded) positions.
+inline std::int64_t vocabulary_chunk(const VocabularyShape& s, std::int64_t positions) {
+  return std::clamp<std::int64_t>(kChunkElements / std::max<std::int64_t>(1, positions) / kWords * kWords, kWords,
+                                  std::min(kMostChunk, rounded_up(std::max<std::int64_t>(1, s.vocabulary), kWords)));
+}
+
 std::int64_t paired_vocabulary_floats(const VocabularyShape& s, std::int64_t workers);  // scratch memory
 void paired_vocabulary_backward(const VocabularyShape& s, const VocabularyInputs<Bf16, float>& in,
                                 const VocabularyGradients<Bf16>& out, std::int64_t workers, float* scratch,

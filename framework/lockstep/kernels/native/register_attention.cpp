@@ -1,22 +1,19 @@
 // Attention, the cross entropy over a vocabulary, and products of pairs of vectors.
-#include <omp.h>
-
 #include "lockstep/kernels/native/attention.h"
 #include "lockstep/kernels/native/pair_products.h"
 #include "lockstep/kernels/native/rows.h"
 #include "lockstep/kernels/native/vocabulary.h"
+#include "lockstep/kernels/native/workers.h"
 #include "lockstep/ops/pair_products.h"
 
 namespace lockstep::kernels::native {
 namespace {
 
-std::int64_t workers() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
-
 std::optional<KernelOffer> attention(const KernelRequest& r, std::span<const Layout>) {
   if (!supported(r)) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = build_for(r.dtype(), [g = AttentionGeometry(r, r.as<AttentionOp>().options())]<class T>(T) {
-    const std::int64_t count = workers();
+    const std::int64_t count = worker_count();
     return make_kernel(
         [g, count](const Arguments& a) {
           const AttentionRun run(g, a);
@@ -34,7 +31,7 @@ std::optional<KernelOffer> attention_gradient(const KernelRequest& r, std::span<
   if (!supported(r)) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = build_for(r.dtype(), [g = AttentionGeometry(r, r.as<AttentionGradientOp>().options())]<class T>(T) {
-    const std::int64_t count = workers();
+    const std::int64_t count = worker_count();
     return make_kernel(
         [g, count](const Arguments& a) {
           const AttentionRun run(g, a);
@@ -57,7 +54,7 @@ std::optional<KernelOffer> vocabulary(const KernelRequest& r, std::span<const La
   KernelOffer offer = plain_offer(r);
   const VocabularyShape s(r, r.as<VocabularyCrossEntropyOp>().options());
   offer.build = build_for(r.inputs[0].dtype, [s]<class T>(T) {
-    const std::int64_t count = workers();
+    const std::int64_t count = worker_count();
     return make_kernel(
         [s, count](const Arguments& a) {
           vocabulary_forward<T>(s, VocabularyInputs<T, float>(s, a),
@@ -78,7 +75,7 @@ std::optional<KernelOffer> vocabulary_gradient(const KernelRequest& r, std::span
   KernelOffer offer = plain_offer(r);
   const VocabularyShape s(r, r.as<VocabularyCrossEntropyGradientOp>().options());
   offer.build = build_for(r.inputs[0].dtype, [s]<class T>(T) {
-    const std::int64_t count = workers();
+    const std::int64_t count = worker_count();
     return make_kernel(
         [s, count](const Arguments& a) {
           const VocabularyInputs<T, float> in(s, a);
@@ -100,7 +97,7 @@ std::optional<KernelOffer> pairs(const KernelRequest& r, std::span<const Layout>
   if (r.dtype() != DType::F32) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [g = PairGeometry(r.inputs[0].shape)] {
-    const std::int64_t count = workers();
+    const std::int64_t count = worker_count();
     return make_kernel(
         [g, count](const Arguments& a) {
           pair_products(g, a.in<float>(0), a.out<float>(0), count, a.scratch<float>());
@@ -114,7 +111,7 @@ std::optional<KernelOffer> pairs_gradient(const KernelRequest& r, std::span<cons
   if (r.dtype() != DType::F32) return std::nullopt;
   KernelOffer offer = plain_offer(r);
   offer.build = [g = PairGeometry(r.inputs[1].shape)] {
-    const std::int64_t count = workers();
+    const std::int64_t count = worker_count();
     return make_kernel(
         [g, count](const Arguments& a) {
           pair_products_gradient(g, a.in<float>(0), a.in<float>(1), a.out<float>(0), count, a.scratch<float>());

@@ -1,4 +1,4 @@
-// The pointwise algebra and sums over broadcast dimensions.
+// The pointwise algebra.
 #include "lockstep/kernels/native/pointwise.h"
 #include "lockstep/kernels/native/rows.h"
 #include "lockstep/ops/pointwise/pointwise_op.h"

@@ -1,6 +1,4 @@
 // Linear layers and products of matrices, f32 and f64: kernels that depend on no library of products.
-#include <omp.h>
-
 #include <vector>
 
 #include "lockstep/core/parallel_for.h"
@@ -8,6 +6,7 @@
 #include "lockstep/kernels/common/stack.h"
 #include "lockstep/kernels/native/matrix_product.h"
 #include "lockstep/kernels/native/rows.h"
+#include "lockstep/kernels/native/workers.h"
 #include "lockstep/ops/linear.h"
 
 namespace lockstep::kernels::native {
@@ -16,8 +15,6 @@ namespace {
 bool has_numbers(const KernelRequest& r) {
   return !r.has_bf16() && (r.dtype() == DType::F32 || r.dtype() == DType::F64);
 }
-
-std::int64_t workers() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
 // The scratch memory of one product: of the threads, then sums of parts of the depth.
 template <class T>
@@ -34,7 +31,7 @@ std::optional<KernelOffer> linear(const KernelRequest& r) {
   offer.build = [s = dense(samples, out, in, false, true), relu = r.as<LinearOp>().relu(), bias = r.inputs.size() > 2,
                  dtype = r.dtype()] {
     return build_typed(dtype, [&]<class T>(T) {
-      const std::int64_t count = workers();
+      const std::int64_t count = worker_count();
       return make_kernel(
           [=](const Arguments& a) {
             multiply<T>(
@@ -52,7 +49,7 @@ std::optional<KernelOffer> linear_data(const KernelRequest& r) {
   KernelOffer offer = plain_offer(r);
   offer.build = [s = dense(samples, in, out, false, false), dtype = r.dtype()] {
     return build_typed(dtype, [&]<class T>(T) {
-      const std::int64_t count = workers();
+      const std::int64_t count = worker_count();
       return make_kernel(
           [=](const Arguments& a) {
             multiply<T>(s, {.a = a.in<T>(0), .b = a.in<T>(1), .c = a.out<T>(0)}, count, a.scratch<T>());
@@ -68,7 +65,7 @@ std::optional<KernelOffer> linear_weights(const KernelRequest& r) {
   KernelOffer offer = plain_offer(r);
   offer.build = [s = dense(out, in, samples, true, false), bias = r.outputs.size() > 1, dtype = r.dtype()] {
     return build_typed(dtype, [&]<class T>(T) {
-      const std::int64_t count = workers();
+      const std::int64_t count = worker_count();
       const ProductScratch<T> scratch(s, count, depth_parts(s.rows, s.columns, s.depth));
       return make_kernel(
           [=](const Arguments& a) {
@@ -124,7 +121,7 @@ std::optional<KernelOffer> matmul(const KernelRequest& r) {
   offer.build = [stack = Stack(r.as<MatmulOp>(), r.inputs[0].shape, r.inputs[1].shape, r.outputs[0].shape),
                  dtype = r.dtype()] {
     return build_typed(dtype, [&]<class T>(T) {
-      const std::int64_t count = workers();
+      const std::int64_t count = worker_count();
       return make_kernel(
           [stack, count](const Arguments& a) { stack.run(a.in<T>(0), a.in<T>(1), a.out<T>(0), count, a.scratch<T>()); },
           ProductScratch<T>(stack.shape, count).bytes());

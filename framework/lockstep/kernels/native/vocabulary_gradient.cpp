@@ -7,19 +7,13 @@
 namespace lockstep::kernels::native {
 namespace {
 
-constexpr std::int64_t kWords = 128;              // of a block
-constexpr std::int64_t kMostChunk = 1024;         // words of a chunk
-constexpr std::int64_t kChunkElements = 1 << 22;  // slopes that are kept
-constexpr std::int64_t kPositions = 256;          // positions that a product for dtable sums at once
-
 struct BackwardScratch {
   BackwardScratch(const VocabularyShape& s, std::int64_t workers, float* begin)
       : all(begin),
         positions(rounded_up(s.positions, kPanel)),
         width(rounded_up(s.features, kPanel)),
         stride(positions + kPanel) {
-    chunk = std::clamp<std::int64_t>(kChunkElements / std::max<std::int64_t>(1, positions) / kWords * kWords, kWords,
-                                     std::min(kMostChunk, rounded_up(std::max<std::int64_t>(1, s.vocabulary), kWords)));
+    chunk = vocabulary_chunk(s, positions);
     x = all.take(positions * s.features);
     dx = all.take(positions * s.features);
     x_rows = all.take(positions * width);

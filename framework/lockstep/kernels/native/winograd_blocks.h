@@ -8,11 +8,12 @@
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/kernels/native/memory_ahead.h"
+#include "lockstep/kernels/native/rounding.h"
 #include "lockstep/kernels/native/tables.h"
 
 namespace lockstep::kernels::native {
 
-inline std::int64_t round_to_block(std::int64_t channels) { return (channels + kLanes - 1) / kLanes * kLanes; }
+inline std::int64_t round_to_block(std::int64_t channels) { return rounded_up(channels, kLanes); }
 
 // An odd number of cache lines, so that the same place of all planes does not fall into one set of a cache.
 inline std::int64_t padded_plane(std::int64_t elements) { return (elements / kLanes | 1) * kLanes; }

@@ -17,11 +17,7 @@ void BatchFeed::fill(plan::Plan& plan, const data::Batch& batch, Range rows, std
   for (const data::Field& f : prepared_.fields()) {
     void* input = plan.input(f.name);
     if (input == nullptr || rows.size() == 0) continue;  // the model does not read this field
-    // Batch::at() allocates, as it collects the names for its message.
-    const auto name = std::ranges::find(batch.names, f.name);
-    const Tensor& source = name != batch.names.end()
-                               ? batch.fields[static_cast<std::size_t>(name - batch.names.begin())]
-                               : batch.at(f.name);
+    const Tensor& source = batch.at(f.name);
     if (source.dtype() != f.dtype || !source.shape().has_tail(f.shape)) {
       fail("trainer", "field '{}' of the batch is {}{}, the model was traced with {} per sample", f.name,
            name_of(source.dtype()), source.shape().str(), Type{f.shape, f.dtype}.str());

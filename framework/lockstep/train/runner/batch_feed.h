@@ -15,6 +15,16 @@ namespace lockstep::train {
 struct LocalBatch {
   const data::Batch* batch;
   std::int64_t first, global_size;
+
+  // Returns the samples of a shard, by their numbers in the step; a streamed batch is one shard.
+  Range shard(std::int64_t shards, std::int64_t number) const {
+    return global_size < 0 ? Range{0, batch->samples()} : part_of(global_size, shards, number);
+  }
+  // Returns the rows of this batch that are micro-batch number `micro` of a shard of this rank.
+  Range rows(Range shard, std::int64_t micro_batches, std::int64_t micro) const {
+    const Range part = part_of(shard.size(), micro_batches, micro);
+    return {shard.begin + part.begin - first, shard.begin + part.end - first};
+  }
 };
 
 class BatchFeed {

@@ -106,8 +106,7 @@ void StepRunner::run_shard(const LocalBatch& local, Range shard, std::int64_t up
     return;
   }
   for (std::int64_t micro = 0; micro <= last; ++micro) {
-    const Range part = part_of(shard.size(), accumulate(), micro);
-    const Range rows{shard.begin + part.begin - local.first, shard.begin + part.end - local.first};
+    const Range rows = local.rows(shard, accumulate(), micro);
     plan::Plan& plan = fill(*local.batch, rows, update);
     last_plan_ = &plan;
     if (profile_) profile_->begin_run(plan);
@@ -120,12 +119,6 @@ void StepRunner::run_shard(const LocalBatch& local, Range shard, std::int64_t up
   if (tables != nullptr) tables->end_shard();
 }
 
-// A streamed batch is one shard per rank: all of a rank's samples.
-Range StepRunner::rows_of(const LocalBatch& local, std::int64_t shard) const {
-  if (local.global_size < 0) return {0, local.batch->samples()};
-  return part_of(local.global_size, prepared_.world().tree.shards(), shard);
-}
-
 void StepRunner::run(const LocalBatch& local, std::int64_t update) {
   own_ = {};
   {
@@ -133,7 +126,9 @@ void StepRunner::run(const LocalBatch& local, std::int64_t update) {
     lookahead_.begin(local);
   }
   const Range mine = prepared_.world().my_shards();
-  for (std::int64_t shard = mine.begin; shard < mine.end; ++shard) run_shard(local, rows_of(local, shard), update);
+  const std::int64_t shards = prepared_.world().tree.shards();
+  for (std::int64_t number = mine.begin; number < mine.end; ++number)
+    run_shard(local, local.shard(shards, number), update);
   if (prepared_.tables() != nullptr) prepared_.tables()->end_passes();
 }
 
@@ -145,11 +140,10 @@ void StepRunner::repeat(const LocalBatch& local, std::int64_t update,
   bool first = true;
   const Range mine = prepared_.world().my_shards();
   for (std::int64_t number = mine.begin; number < mine.end; ++number) {
-    const Range shard = rows_of(local, number);
+    const Range shard = local.shard(prepared_.world().tree.shards(), number);
     for (std::int64_t micro = 0; micro < accumulate(); ++micro) {
       if (!is_run(shard, micro)) continue;
-      const Range part = part_of(shard.size(), accumulate(), micro);
-      const Range rows{shard.begin + part.begin - local.first, shard.begin + part.end - local.first};
+      const Range rows = local.rows(shard, accumulate(), micro);
       visit(fill(*local.batch, rows, update), rows, std::exchange(first, false));
     }
   }

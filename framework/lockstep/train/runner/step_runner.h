@@ -46,7 +46,6 @@ class StepRunner {
   void damage_input(plan::Plan& plan, std::int64_t update) const;
   void run_shard(const LocalBatch& local, Range shard, std::int64_t update);
   void add_forward(const plan::Plan& plan, std::int64_t samples);
-  Range rows_of(const LocalBatch& local, std::int64_t shard) const;
   std::int64_t accumulate() const { return prepared_.options().accumulate; }
   bool is_run(Range shard, std::int64_t micro) const {
     return prepared_.nominal().is_collective || part_of(shard.size(), accumulate(), micro).size() > 0;

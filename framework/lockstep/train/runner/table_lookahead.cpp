@@ -62,12 +62,10 @@ const TableLookahead::Uses& TableLookahead::uses_of(const LocalBatch& local) {
   const std::int64_t accumulate = prepared_.options().accumulate;
   const Range mine = prepared_.world().my_shards();
   for (std::int64_t number = mine.begin; number < mine.end; ++number) {
-    const Range shard = local.global_size < 0 ? Range{0, local.batch->samples()}
-                                              : part_of(local.global_size, prepared_.world().tree.shards(), number);
+    const Range shard = local.shard(prepared_.world().tree.shards(), number);
     for (std::int64_t micro = 0; micro < accumulate; ++micro) {
-      const Range part = part_of(shard.size(), accumulate, micro);
-      if (part.size() > 0)
-        add_pass(local, {shard.begin + part.begin - local.first, shard.begin + part.end - local.first}, uses_);
+      const Range rows = local.rows(shard, accumulate, micro);
+      if (rows.size() > 0) add_pass(local, rows, uses_);
     }
   }
   return uses_;
