@@ -4,7 +4,7 @@
 scripts/platforms.py [ROW...] [--tests quick|full|none] [-R PATTERN] [-E PATTERN] [--targets NAMES] [-j N] [--list]
 
 A ROW is one of the table: the compiler, MPI and libraries of this machine (here), the same without oneDNN, with clang, with MPICH, with the reference BLAS; Debian 13 in
-a chroot (scripts/check_debian.sh: root and debootstrap); AArch64 (compiled, not run). Without ROWs all that are possible are built, each in build/NAME.
+a chroot (scripts/check_debian.sh: root and debootstrap); AArch64, cross-compiled, its ranks emulated (scripts/check_aarch64.sh). Without ROWs all that are possible are built, each in build/NAME.
 What a row needs and this machine lacks is said, and the row is left out. Each row's result replaces the one in build/platforms.json;
 --write puts the table into docs/platforms.md. The exit code is 1 where a row failed, 77 where none could
 be tried."""
@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAGE = ROOT / "build" / "platforms.json", ROOT / "docs" / "platforms.md"
 BEGIN, END = "<!-- scripts/platforms.py writes this table -->\n", "<!-- its end -->\n"
+EMULATED = ["scripts/check_aarch64.sh", "--"]
 TIERS = {"quick": ["-L", "^quick$"], "full": ["-LE", "^long$"]}
 
 # name: what the table says, CMake's options, programs without which it cannot be
@@ -33,7 +34,7 @@ ROWS = {
                                  (("C", "mpicc"), ("CXX", "mpicxx"), ("Fortran", "mpifort"))], ["mpicc.mpich", "mpirun.mpich"]),
     "blas": ("{system}, reference BLAS", ["-DLOCKSTEP_BLAS=Generic"], ["mpirun"]),
     "trixie": ("Debian 13, in a chroot", [], ["debootstrap"]),
-    "aarch64": ("AArch64, cross-compiled", [], ["aarch64-linux-gnu-g++"]),
+    "aarch64": ("AArch64, emulated by QEMU", ["-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake"], ["aarch64-linux-gnu-g++", "qemu-aarch64-static", "mpirun"]),
 }
 
 
@@ -63,13 +64,14 @@ def environment_of(row):
 def versions(build, row, variables):
     """Of what the build has found, as headers, programs and pkg-config say."""
     cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M))
-    compiler = cache["CMAKE_CXX_COMPILER"]
+    compiler, emulated = cache["CMAKE_CXX_COMPILER"], EMULATED if row == "aarch64" else []
     first = output_of([compiler, "--version"]).splitlines()[0]
     name = "clang" if "clang" in first else "gcc"
     mpirun = output_of(["mpirun", "--version"], env=variables)
     open_mpi, hydra = re.search(r"Open MPI\)? ([\d.]+)", mpirun), re.search(r"Version: +([\d.]+)", mpirun)
     includes = "#if __has_include(<dnnl_version.h>)\n#include <dnnl_version.h>\n#endif\n#include <H5public.h>\n"
-    folders = [f"-I{folder}" for folder in ("/usr/include/hdf5/serial",)]
+    root = output_of([*emulated, "printenv", "LOCKSTEP_AARCH64_ROOT"], cwd=ROOT).strip() if emulated else ""
+    folders = [f"-I{root}/usr/include/hdf5/serial", *([f"--sysroot={root}"] if root else [])]
     defined = dict(re.findall(r"^#define (\w+) (\S+)$", output_of([compiler, "-E", "-dM", "-x", "c++", *folders, "-"], input=includes), re.M))
     number = lambda *names: ".".join(defined.get(n, "?") for n in names)
     return {"compiler": f"{name} {output_of([compiler, '-dumpfullversion' if name == 'gcc' else '-dumpversion']).strip()}",
@@ -77,21 +79,21 @@ def versions(build, row, variables):
             "oneDNN": "none" if cache.get("LOCKSTEP_WITH_ONEDNN") == "OFF" or "DNNL_VERSION_MAJOR" not in defined
                       else number("DNNL_VERSION_MAJOR", "DNNL_VERSION_MINOR", "DNNL_VERSION_PATCH"),
             "HDF5": number("H5_VERS_MAJOR", "H5_VERS_MINOR", "H5_VERS_RELEASE"),
-            "BLAS": "reference" if row == "blas" else f"OpenBLAS {output_of(['pkg-config', '--modversion', 'openblas']).strip()}"}
+            "BLAS": "reference" if row == "blas" else f"OpenBLAS {output_of([*emulated, 'pkg-config', '--modversion', 'openblas'], cwd=ROOT).strip()}"}
 
 
-def run(command, log, variables):
+def run(command, log, variables, row="here"):
     with open(log, "w") as file:
-        status = subprocess.run(command, cwd=ROOT, env=variables, stdout=file, stderr=subprocess.STDOUT, check=False).returncode
+        status = subprocess.run([*(EMULATED if row == "aarch64" else []), *command], cwd=ROOT, env=variables, stdout=file, stderr=subprocess.STDOUT, check=False).returncode
     return status, log.read_text(errors="replace")
 
 
-def tests(build, tier, arguments, variables, mpi):
+def tests(build, tier, arguments, variables, mpi, row):
     # Ranks of MPICH that wait keep their core from others.
     words = ["ctest", "--test-dir", str(build), "-j", str(arguments.jobs if "MPICH" in mpi else 3 * arguments.jobs), "--output-on-failure", "--no-tests=error", *TIERS[tier]]
     for option, pattern in (("-R", arguments.R), ("-E", arguments.E)):
         words += [option, pattern] if pattern else []
-    _, text = run(words, build / f"platforms-{tier}.log", variables)
+    _, text = run(words, build / f"platforms-{tier}.log", variables, row)
     found = re.search(r"(\d+) tests? failed out of (\d+)", text)
     if not found:
         return "none ran"
@@ -106,17 +108,17 @@ def tests(build, tier, arguments, variables, mpi):
 def try_here(row, arguments):
     build, variables = ROOT / "build" / (arguments.build or row), environment_of(row)
     build.mkdir(parents=True, exist_ok=True)
-    status, text = run(["cmake", "--preset", "release", "-B", str(build), *ROWS[row][1]], build / "platforms-cmake.log", variables)
+    status, text = run(["cmake", "--preset", "release", "-B", str(build), *ROWS[row][1]], build / "platforms-cmake.log", variables, row)
     if status != 0:
         return {"builds": f"no: {text.strip().splitlines()[-1]}", "ok": False}
     targets = arguments.targets.split() if arguments.targets else []
-    status, text = run(["cmake", "--build", str(build), "-j", str(arguments.jobs), "--", "-k", "0", *targets], build / "platforms-build.log", variables)
+    status, text = run(["cmake", "--build", str(build), "-j", str(arguments.jobs), "--", "-k", "0", *targets], build / "platforms-build.log", variables, row)
     warnings = len(set(re.findall(r"^.*: warning: .*$", text, re.M)))
     result = versions(build, row, variables)
     result["builds"] = f"{'yes' if status == 0 else 'no'}, {warnings} warnings{' (of what the tests need)' if targets else ''}"
     result["ok"] = status == 0 and warnings == 0
     if arguments.tests != "none":
-        result[arguments.tests] = tests(build, arguments.tests, arguments, variables, result["MPI"])
+        result[arguments.tests] = tests(build, arguments.tests, arguments, variables, result["MPI"], row)
         result["ok"] = result["ok"] and "failed" not in result[arguments.tests] and result[arguments.tests] != "none ran"
     return result
 
@@ -128,14 +130,6 @@ def try_chroot(arguments):
     text = output_of(command, cwd=ROOT)
     lines = [line for line in text.splitlines() if line.startswith("{")]
     return json.loads(lines[-1]) if lines else {"builds": f"no: {text.strip()[-200:]}", "ok": False}
-
-
-def try_aarch64():
-    (ROOT / "build").mkdir(exist_ok=True)
-    status, text = run(["scripts/check_aarch64.sh"], ROOT / "build" / "platforms-aarch64.log", dict(os.environ))
-    version = output_of(["aarch64-linux-gnu-g++", "-dumpfullversion"]).strip()
-    warnings = len(set(re.findall(r"^.*: warning: .*$", text, re.M)))
-    return {"compiler": f"gcc {version}", "builds": f"{'yes' if status == 0 else 'no'}, {warnings} warnings (the library)", "ok": status == 0}
 
 
 def system_name():
@@ -178,7 +172,7 @@ def main():
         if arguments.list:
             print(row)
             continue
-        result = try_chroot(arguments) if row == "trixie" else try_aarch64() if row == "aarch64" else try_here(row, arguments)
+        result = try_chroot(arguments) if row == "trixie" else try_here(row, arguments)
         failed = failed or not result["ok"]
         if arguments.json:
             print(json.dumps(result))

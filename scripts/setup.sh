@@ -15,7 +15,7 @@ Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [-
   --lint        also clang-tidy, for scripts/tidy.sh
   --slurm       also Slurm and MUNGE, for the test that starts ranks with srun
   --containers  also buildah and debootstrap, for the test that builds container images
-  --cross       also the cross compiler with which scripts/check_aarch64.sh compiles for AArch64
+  --cross       also the cross compiler and the emulator with which scripts/check_aarch64.sh tests for AArch64
   --platforms   also clang and MPICH, for scripts/platforms.py; Open MPI stays the default
   --check       only say what is missing; exit 1 if anything is
 On RHEL 9, Rocky, Alma and CentOS Stream 9 the script installs for building, training and benchmarks alone; docs/install.md tells the rest.
@@ -43,7 +43,7 @@ for argument in "$@"; do
     --lint) packages+=(clang-tidy) ;;
     --slurm) packages+=(slurm-wlm munge libpmix-dev) ;;
     --containers) packages+=(buildah debootstrap) ;;
-    --cross) packages+=(g++-aarch64-linux-gnu) ;;
+    --cross) packages+=(g++-aarch64-linux-gnu qemu-user-static) ;;
     --platforms) packages+=(clang mpich libmpich-dev) ;;
     --check) check_only=true ;;
     -h | --help) usage && exit 0 ;;
