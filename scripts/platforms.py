@@ -64,7 +64,8 @@ def environment_of(row):
 def versions(build, row, variables):
     """Of what the build has found, as headers, programs and pkg-config say."""
     cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M))
-    compiler, emulated = cache["CMAKE_CXX_COMPILER"], EMULATED if row == "aarch64" else []
+    emulated = EMULATED if row == "aarch64" else []
+    compiler = "aarch64-linux-gnu-g++" if emulated else cache["CMAKE_CXX_COMPILER"]
     first = output_of([compiler, "--version"]).splitlines()[0]
     name = "clang" if "clang" in first else "gcc"
     mpirun = output_of(["mpirun", "--version"], env=variables)
