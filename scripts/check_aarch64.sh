@@ -49,8 +49,6 @@ if [[ ! -e $root/.ready ]]; then
   rm -rf "$root/apt/cache"
   find "$root/usr/lib" -type l -lname '/*' -printf '%p %l\n' | while read -r link target; do ln -sfn "$root$target" "$link"; done
   ln -sfn openblas-openmp/libopenblas.so.0 "$libraries/libopenblas.so.0" # Debian's choice among BLAS libraries
-  # An emulated process cannot read the memory of another.
-  echo "btl_vader_single_copy_mechanism = none" >>"$root/etc/openmpi/openmpi-mca-params.conf"
   touch "$root/.ready"
 fi
 
@@ -67,6 +65,8 @@ fi
 
 export LOCKSTEP_AARCH64_ROOT=$root QEMU_LD_PREFIX=$root PKG_CONFIG_SYSROOT_DIR=$root
 export PKG_CONFIG_LIBDIR=$libraries/pkgconfig:$libraries/openblas-openmp/pkgconfig:$root/usr/share/pkgconfig
+# An emulated process cannot read the memory of another.
+export OMPI_MCA_btl_vader_single_copy_mechanism=none LOCKSTEP_TEST_VARIABLES=OMPI_MCA_btl_vader_single_copy_mechanism
 if ((${#command[@]} > 0)); then exec "${command[@]}"; fi
 build=build/aarch64
 cmake --preset release -B "$build" -DCMAKE_TOOLCHAIN_FILE=cmake/aarch64.cmake

@@ -33,8 +33,9 @@ class Result:
 
 
 def clean_environment(**extra):
-    """What the caller has set must not decide what is seen here."""
-    keep = {k: v for k, v in os.environ.items() if not re.match(r"(OMP_|OMPI_|OPENBLAS_|LOCKSTEP_|SLURM_|PMI)", k)}
+    """What the caller has set must not decide what is seen here, but for variables that the machine needs."""
+    needed = os.environ.get("LOCKSTEP_TEST_VARIABLES", "").split()
+    keep = {k: v for k, v in os.environ.items() if k in needed or not re.match(r"(OMP_|OMPI_|OPENBLAS_|LOCKSTEP_|SLURM_|PMI)", k)}
     keep.update(LOCKSTEP_NODE_ENV="/dev/null", **extra)
     return keep
 
