@@ -129,8 +129,13 @@ TEST(NormFusion, SavesAPassForEachReader) {
 
 TEST(NormFusion, NeedsReadersThatNormalise) {
   using Math = kernels::KernelOptions::ConvMath;
-  EXPECT_TRUE(outcome(Also::Added).plain()) << "the sum reads the result, too";
-  EXPECT_TRUE(outcome(Also::Strided).plain());
+  const Outcome added = outcome(Also::Added), strided = outcome(Also::Strided), observed = outcome(Also::Observed);
+  EXPECT_TRUE(added.plain()) << "the sum reads the result, too";
+  EXPECT_TRUE(strided.plain());
+  EXPECT_TRUE(observed.plain());
+  for (const Outcome* o : {&added, &strided})
+    EXPECT_NE(o->text.find(" does not normalise what it reads"), std::string::npos) << o->text;
+  EXPECT_NE(observed.text.find("writes its result, as the model keeps it"), std::string::npos) << observed.text;
   EXPECT_TRUE(outcome(Also::Nothing, {.fuse = false}).plain());
   EXPECT_TRUE(outcome(Also::Nothing, {.bf16 = true}).plain());
   EXPECT_TRUE(outcome(Also::Nothing, {.kernels = {.conv_math = Math::Exact}}).plain());

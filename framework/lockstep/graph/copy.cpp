@@ -36,6 +36,7 @@ void GraphCopy::copy(int index) {
       return;
     case Node::Kind::Op:
       outputs = to_.apply(node.op, inputs(node));
+      if (!node.remark.empty()) to_.set_remark(outputs[0], node.remark);
       return;
   }
 }

@@ -33,6 +33,7 @@ struct Node {
   int block = 0;                         // the unit of recomputation that it belongs to; 0: none
   std::vector<Value> inputs;
   std::vector<Type> outputs;
+  std::string remark = {};  // a pass's reason for leaving the node as it is, for `lockstep inspect`
 };
 
 // An update of running statistics by batch statistics: after a step, mean and variance move towards those of the whole
@@ -78,6 +79,11 @@ class Graph {
   static constexpr const char* kSampleIds = "@sample_ids";
   Value step() { return input(kStep, {Shape{}, DType::I64}); }
   Value sample_ids(std::int64_t samples) { return input(kSampleIds, {Shape{samples}, DType::I64}); }
+
+  // Sets the remark of the node that gives the value.
+  void set_remark(Value v, std::string remark) {
+    nodes_[static_cast<std::size_t>(v.node())].remark = std::move(remark);
+  }
 
   // Keeps a value readable under its full name until a plan of the model runs again.
   void observe(const std::string& name, Value value);

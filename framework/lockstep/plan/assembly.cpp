@@ -96,6 +96,7 @@ class Assembler {
     }
     PlanStep step;
     step.path = node.path;
+    step.reason = node.remark;
     step.op = node.op;
     for (Value v : node.inputs) step.inputs.push_back(primary(v));
     outputs = emit(std::move(step), node.outputs);

@@ -29,7 +29,7 @@ struct PlanBuffer {
 
 struct PlanStep {
   std::string path;         // module path; for a reorder, that of the step that needs it
-  std::string reason = "";  // of a reorder that the plan inserted
+  std::string reason = "";  // of a reorder that the plan inserted, or of a node that a pass left as it is
   std::shared_ptr<const Op> op;
   kernels::KernelOffer offer;
   std::vector<Type> input_types, output_types;

@@ -41,7 +41,11 @@ std::string describe(const Assembly& assembly, std::size_t arena_bytes, std::siz
   double saved = 0;
   for (const PlanStep& step : assembly.steps) {
     std::string remark = step.op->attributes();
-    if (!step.reason.empty()) remark = "because " + step.reason;
+    if (step.op->name() == "reorder") {
+      remark = "because " + step.reason;
+    } else if (!step.reason.empty()) {
+      remark += (remark.empty() ? "" : ", ") + step.reason;
+    }
     if (const double bytes = step.op->saved_bytes(step.input_types); bytes > 0) {
       remark += fmt::format(", {:.1f} KiB less than in two passes", bytes / 1024);
       saved += bytes;

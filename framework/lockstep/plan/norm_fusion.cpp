@@ -1,8 +1,10 @@
 #include "lockstep/plan/norm_fusion.h"
 
 #include <algorithm>
-#include <optional>
+#include <map>
+#include <string>
 
+#include "lockstep/core/error.h"
 #include "lockstep/graph/copy.h"
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/batch_norm2d.h"
@@ -25,9 +27,9 @@ class NormFusion {
     for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
       const auto* norm = uses_.live(i) ? as<BatchNorm2dOp>(graph.nodes()[i]) : nullptr;
       if (norm == nullptr) continue;
-      const Value y = graph.value(static_cast<int>(i), 0);
-      taken_[i] = (norm->epilogue() == Epilogue{.relu = true} && only_convolutions_read(y)) ||
-                  (norm->epilogue() == Epilogue{} && is_residual_of_norm(y));
+      const std::string reason = obstacle(*norm, graph.value(static_cast<int>(i), 0));
+      taken_[i] = reason.empty();
+      if (!reason.empty()) remarks_[static_cast<int>(i)] = "writes its result, as " + reason;
     }
   }
 
@@ -45,6 +47,8 @@ class NormFusion {
       } else {
         copy.copy(i);
       }
+      if (const auto remark = remarks_.find(i); remark != remarks_.end())
+        result->set_remark(copy(graph_.value(i, 0)), remark->second);
     }
     copy.finish();
     for_each_value(roots_.traced, [&](Value& v) { v = copy(v); });
@@ -55,21 +59,30 @@ class NormFusion {
  private:
   bool is_taken(Value v) const { return v.index() == 0 && taken_[static_cast<std::size_t>(v.node())]; }
 
-  bool only_convolutions_read(Value y) const {
-    return !uses_.kept(y) && std::ranges::all_of(uses_.readers(y), [&](int i) {
+  // Returns the reason for which a norm must write its result y; empty: its readers normalise.
+  std::string obstacle(const BatchNorm2dOp& norm, Value y) const {
+    const bool relu = norm.epilogue() == Epilogue{.relu = true};
+    if (!relu && norm.epilogue() != Epilogue{}) return "it adds a residual";
+    if (uses_.kept(y)) return "the model keeps it";
+    for (const int i : uses_.readers(y)) {
       const Node& reader = graph_.nodes()[static_cast<std::size_t>(i)];
-      const bool convolves =
-          as<ConvolutionOp>(reader) != nullptr || as<ConvolutionBackwardWeightsOp>(reader) != nullptr;
-      return convolves && std::ranges::count(reader.inputs, y) == 1 && reader.inputs[0] == y && normalises(reader);
-    });
+      const bool fits = relu ? convolves(reader, y) : adds_residual(reader, y);
+      if (!fits || !normalises(reader))
+        return formatted("{} ({}) does not normalise what it reads", reader.path, reader.op->name());
+    }
+    return relu || uses_.read_once(y) ? "" : "several ops add it";
   }
 
-  // Whether a norm at the end of a residual block adds the value, and no other node reads it.
-  bool is_residual_of_norm(Value y) const {
-    if (!uses_.read_once(y)) return false;
-    const Node& reader = graph_.nodes()[static_cast<std::size_t>(uses_.readers(y)[0])];
+  static bool convolves(const Node& reader, Value y) {
+    const bool convolution =
+        as<ConvolutionOp>(reader) != nullptr || as<ConvolutionBackwardWeightsOp>(reader) != nullptr;
+    return convolution && std::ranges::count(reader.inputs, y) == 1 && reader.inputs[0] == y;
+  }
+
+  // Whether the reader is a norm at the end of a residual block, which adds the value.
+  static bool adds_residual(const Node& reader, Value y) {
     const auto* norm = as<BatchNorm2dOp>(reader);
-    return norm != nullptr && norm->epilogue().residual && reader.inputs.back() == y && normalises(reader);
+    return norm != nullptr && norm->epilogue().residual && reader.inputs.back() == y;
   }
 
   // Whether the kernel that the rules prefer for the reader has a like for a normalised input.
@@ -113,7 +126,8 @@ class NormFusion {
   GraphRoots roots_;
   kernels::KernelOptions options_;
   ValueUses uses_;
-  std::vector<bool> taken_;  // by node: norms whose readers normalise
+  std::vector<bool> taken_;             // by node: norms whose readers normalise
+  std::map<int, std::string> remarks_;  // by node: of the other norms
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The pass that lets the readers of a batch norm in training normalise what they read. The norm leaves its statistics
-// alone; so the normalised image is neither written nor computed again in backward. The bits do not change. It takes a
-// norm with a ReLU and without residual whose result only convolutions and their gradients by the weight read
-// (ops/convolution_of_norm.h), and the norm of a shortcut that the norm at the end of a residual block adds
+// The pass that lets the readers of a batch norm in training normalise what they read. The norm computes
+// its statistics alone; so the normalised image is neither written nor computed again in backward. The bits do not
+// change. It takes a norm with a ReLU and without residual whose result only convolutions and their gradients by the
+// weight read (ops/convolution_of_norm.h), and the norm of a shortcut that the norm at the end of a residual block adds
 // (ops/batch_norm2d_sum.h).
 #pragma once
 
