@@ -154,8 +154,7 @@ void check_memory(const nn::Summary& summary) {
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   check(bytes(*largest) <= memory, "inspect",
         "a batch of {} samples: the output {} of {} alone takes {:.0f} MiB, and this machine has {:.0f}; --plan takes "
-        "the "
-        "plan's memory, so it needs a smaller --batch (--summary needs no memory)",
+        "the plan's memory, so it needs a smaller --batch (--summary needs no memory)",
         summary.batch, largest->output.shape.str(), largest->path, bytes(*largest) / 1048576, memory / 1048576);
 }
 

@@ -49,8 +49,7 @@ std::unique_ptr<io::VerifiedFile> open_base_of(const io::VerifiedFile& file, con
   } catch (const Error& error) {
     fail("checkpoint",
          "{}: has the rows that changed since {}, a file that it needs and that cannot be used: {}; put that file "
-         "beside "
-         "it, or take another checkpoint",
+         "beside it, or take another checkpoint",
          file.path(), name, error.what());
   }
 }

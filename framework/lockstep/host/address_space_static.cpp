@@ -15,8 +15,7 @@ void refuse_least() {
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur >= kLeastAddressSpace) return;
   constexpr const char* kText =
       "lockstep: [memory] the address space of this process is limited to less than 256 MiB (ulimit -v), with which "
-      "its "
-      "libraries cannot be loaded; expected a higher limit, or none\n";
+      "its libraries cannot be loaded; expected a higher limit, or none\n";
   [[maybe_unused]] const ssize_t written =
       write(STDERR_FILENO, kText, std::strlen(kText));  // a failed write cannot be reported
   _exit(1);

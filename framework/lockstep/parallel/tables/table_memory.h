@@ -17,8 +17,7 @@ enum class TableMemory : std::uint8_t { Rows, Changes, HotRows };
 
 inline constexpr std::string_view kFewerRows =
     "shard the tables over more ranks or hosts (--shard-tables), or take fewer rows (--hash-ids, --vocabulary), "
-    "shorter "
-    "rows (--dim) or a rule with fewer states (--table-optimizer rowwise-adagrad or sgd)";
+    "shorter rows (--dim) or a rule with fewer states (--table-optimizer rowwise-adagrad or sgd)";
 
 // Calls allocate(), which may throw std::bad_alloc. Collective; throws AgreedError with rank, host and bytes on all
 // ranks if it fails on any. `use`: of the memory, in the message, as are the `remedies`. An allocate() that

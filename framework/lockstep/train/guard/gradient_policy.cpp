@@ -15,7 +15,6 @@ constexpr std::int64_t kSkipsInARow = 10;  // after so many skipped updates in a
 
 }  // namespace
 
-// Returns whether to run the step again.
 bool GradientPolicy::refuse(const LocalBatch& local, std::int64_t update, int attempts) {
   const bool of_loss = engine_->verdict() == parallel::StepVerdict::BadLoss;
   const parallel::GradientFinding finding = engine_->gradient_finding();

@@ -62,8 +62,6 @@ std::string StepInspection::find_nonfinite(const LocalBatch& local, std::int64_t
   return found;
 }
 
-// Finds the rank whose samples give the largest part of the gradient in the blocks of a parameter, and the parameter in
-// these blocks.
 std::string StepInspection::find_spike(const LocalBatch& local, std::int64_t update, const std::string& parameter) {
   const std::vector<std::string> names = neighbours(prepared_.store(), parameter);
   std::vector<double> mine(names.size()), all(names.size() * static_cast<std::size_t>(comm_.size()));
@@ -85,13 +83,11 @@ std::string StepInspection::find_spike(const LocalBatch& local, std::int64_t upd
     if (r != rank) others = std::max(others, all[r * names.size() + name]);
   }
   return fmt::format(
-      "; the largest part belongs to {} and comes from {}: its sum over samples has norm {:.4g}, at most {:.4g} on "
-      "other "
-      "ranks",
+      "; the largest part belongs to {} and comes from {}: its sum over samples has norm {:.4g}, on other ranks at "
+      "most {:.4g}",
       names[name], name_of(comm_, static_cast<int>(rank)), std::sqrt(all[largest]), std::sqrt(others));
 }
 
-// Returns the findings of each rank that computes its part again, in one line; empty: all values are finite now.
 std::string StepInspection::compare_findings(const LocalBatch& local, std::int64_t update) {
   std::string text;
   const std::vector<std::string> found =

@@ -132,7 +132,6 @@ void StepRunner::run(const LocalBatch& local, std::int64_t update) {
   if (prepared_.tables() != nullptr) prepared_.tables()->end_passes();
 }
 
-// Runs this rank's part of the step once more, with its gradient in slot 0: calls visit(plan, rows, first).
 void StepRunner::repeat(const LocalBatch& local, std::int64_t update,
                         const std::function<void(plan::Plan& plan, Range rows, bool first)>& visit) {
   engine_->fence();  // after it, no rank reads this rank's gradients
