@@ -27,6 +27,11 @@ comm::Communicator communicator_of(std::int64_t fortran) {
   }
   const auto number = static_cast<MPI_Fint>(fortran);
   const MPI_Comm handle = number == fortran ? MPI_Comm_f2c(number) : MPI_COMM_NULL;
+  if (number == fortran && number == MPI_Comm_c2f(MPI_COMM_NULL)) {
+    throw CodedError(LOCKSTEP_ERROR_ARGUMENT,
+                     "[trainer] the communicator is MPI_COMM_NULL, as of a rank that MPI_Comm_split left out; expected "
+                     "one that has this rank");
+  }
   if (handle == MPI_COMM_NULL || handle == MPI_Comm{}) {
     throw CodedError(LOCKSTEP_ERROR_ARGUMENT,
                      formatted("[trainer] {} is no communicator, expected the result of MPI_Comm_c2f(), or a "

@@ -24,7 +24,7 @@ inline nlohmann::json parse_json(const char* text, const std::string& where) {
   try {
     nlohmann::json json = train::parse_json(text);
     if (!json.is_discarded()) return json;
-    static_cast<void>(nlohmann::json::parse(text));  // says where the text is wrong
+    json = nlohmann::json::parse(text);  // says where the text is wrong
   } catch (const nlohmann::json::exception& error) {
     fail_description(where, formatted("the text is no JSON: {}", error.what()));
   }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "bindings/c/description.h"
+#include "bindings/c/exported_model.h"
 #include "bindings/c/failure.h"
 #include "bindings/c/inference.h"
 #include "bindings/c/json_reader.h"
@@ -163,9 +164,11 @@ int lockstep_model_load(const char* path, lockstep_model** model) {
 
 int lockstep_model_save(lockstep_model* model, const char* path) {
   return guarded(LOCKSTEP_ERROR_FILE, [&] {
+    const std::string file = path_of(path);
+    if (is_exported(file)) return export_model(*model_of(model).described, model->inference, file);
     std::vector<io::NamedTensor> tensors = model_of(model).inference.weights();
     for (io::NamedTensor& tensor : tensors) tensor.name = formatted("model/{}", tensor.name);
-    save_state(path_of(path), {.description = model->described->text()}, std::move(tensors));
+    save_state(file, {.description = model->described->text()}, std::move(tensors));
   });
 }
 

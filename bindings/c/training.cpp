@@ -4,14 +4,18 @@
 #include <array>
 #include <cmath>
 #include <exception>
+#include <new>
 #include <span>
 
 #include "bindings/c/arrays.h"
+#include "bindings/c/collective_call.h"
 #include "bindings/c/structs.h"
 #include "bindings/c/training_sums.h"
 #include "lockstep/checkpoint/state.h"
 #include "lockstep/comm/agreement.h"
+#include "lockstep/comm/environment.h"
 #include "lockstep/core/fault_point.h"
+#include "lockstep/core/finite.h"
 #include "lockstep/core/random.h"
 #include "lockstep/plan/compiled_model.h"
 
@@ -50,6 +54,30 @@ std::size_t row_bytes(const Shape& shape, DType type) {
   return static_cast<std::size_t>(shape.elements()) * size_of(type);
 }
 
+SampleMemory memory_of(const DescribedModel& model, std::int64_t capacity, std::uint64_t seed) {
+  const std::size_t input = row_bytes(model.input(), model.dtype());
+  const std::size_t target = row_bytes(model.target(), model.target_type());
+  try {
+    return SampleMemory(capacity, input, target, seed);
+  } catch (const std::bad_alloc&) {
+    throw CodedError(LOCKSTEP_ERROR_MEMORY,
+                     formatted("[trainer] memory is {} samples of {} bytes each, which the system refused; expected "
+                               "fewer samples",
+                               capacity, input + target));
+  }
+}
+
+// Memory of samples must hold none that would spoil every later step that draws it.
+void check_finite(const Tensor& tensor, const char* name) {
+  const std::int64_t at = first_nonfinite(tensor.raw(), tensor.dtype(), tensor.elements());
+  if (at < 0) return;
+  throw CodedError(LOCKSTEP_ERROR_NOT_FINITE,
+                   formatted("[array] '{}': element {} of sample {} is NaN or infinite; no sample of this call is "
+                             "remembered",
+                             name, at % std::max<std::int64_t>(tensor.shape().tail().elements(), 1),
+                             at / std::max<std::int64_t>(tensor.shape().tail().elements(), 1)));
+}
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -85,9 +113,7 @@ Training::Training(comm::Communicator comm, std::shared_ptr<const DescribedModel
     made = options_of(options, *model_);
     optimizer_ = made->rule->name();
     settings = made->rule->settings();
-    memory_ = SampleMemory(options.memory, row_bytes(model_->input(), model_->dtype()),
-                           row_bytes(model_->target(), model_->target_type()),
-                           mix(options.seed, static_cast<std::uint64_t>(comm_.rank())));
+    memory_ = memory_of(*model_, options.memory, mix(options.seed, static_cast<std::uint64_t>(comm_.rank())));
   });
   require_same(comm_, "the description of the model", model_->text());
   require_same(
@@ -190,7 +216,7 @@ void Training::step(const lockstep_array* input, const lockstep_array* target, d
   const auto begin = Clock::now();
   require_usable();
   data::Batch mine;
-  together(comm_, LOCKSTEP_ERROR_ARGUMENT, [&] {
+  open_call(comm_, {Call::Step, rate}, [&] {
     check_caller(result, kResult);
     check_rate(rate);
     mine = batch_of(input, target);
@@ -204,7 +230,7 @@ void Training::step(const lockstep_array* input, const lockstep_array* target, d
 void Training::replay(std::int64_t samples, std::int64_t steps, double seconds, double rate, lockstep_result* result) {
   const auto begin = Clock::now();
   require_usable();
-  together(comm_, LOCKSTEP_ERROR_ARGUMENT, [&] {
+  open_call(comm_, {Call::Replay, rate}, [&] {
     check_caller(result, kResult);
     check(memory_.capacity() > 0, "trainer", "the trainer has no memory of samples: set memory in its options");
     check(samples > 0 && steps >= 0 && seconds >= 0, "trainer",
@@ -253,7 +279,7 @@ void Training::evaluate(const lockstep_array* input, const lockstep_array* targe
   require_usable();
   data::Batch mine;
   EvaluationSums sums;
-  together(comm_, LOCKSTEP_ERROR_ARGUMENT, [&] {
+  open_call(comm_, {Call::Evaluate}, [&] {
     check_caller(result, kResult);
     mine = batch_of(input, target);
     sums = evaluation_sums(trainer_->model(), mine, std::max<std::int64_t>(trainer_->options().global_batch, 1));
@@ -283,6 +309,11 @@ Inference& Training::inference() {
   require_usable();
   if (!inference_) inference_.emplace(model_);
   if (inferred_update_ != trainer_->updates()) {
+    if (comm_.size() > 1 && !comm::Environment::active()) {
+      throw CodedError(LOCKSTEP_ERROR_OTHER,
+                       "[trainer] MPI was finalised before this call, and the weights that the ranks share are gone; "
+                       "expected the call before MPI_Finalize, or a model of a saved file");
+    }
     inference_->load(checkpoint::weights(trainer_->model().parameters()));
     inferred_update_ = trainer_->updates();
   }
@@ -292,6 +323,8 @@ Inference& Training::inference() {
 void Training::remember(const lockstep_array* input, const lockstep_array* target) {
   check(memory_.capacity() > 0, "trainer", "the trainer has no memory of samples: set memory in its options");
   const data::Batch mine = batch_of(input, target);
+  check_finite(mine.at(kInput), kInput);
+  check_finite(mine.at(kTarget), kTarget);
   memory_.offer(mine.at(kInput), mine.at(kTarget));
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <span>
 
+#include "bindings/c/collective_call.h"
 #include "bindings/c/state_file.h"
 #include "bindings/c/training.h"
 #include "lockstep/comm/agreement.h"
@@ -28,6 +29,7 @@ std::vector<std::byte> gathered(const comm::Communicator& comm, std::span<const 
 
 void Training::save(const std::filesystem::path& path) {
   require_usable();
+  open_call(comm_, {Call::Save}, [] {});
   std::vector<io::NamedTensor> tensors;
   StateFacts facts{.description = model_->text(), .optimizer = optimizer_, .updates = trainer_->updates()};
   std::vector<std::int64_t> sizes;
@@ -59,6 +61,7 @@ void Training::resume(const std::filesystem::path& path) {
   const std::string file_name = path.string();
   std::optional<checkpoint::StoredCheckpoint> file;  // on rank 0 alone
   StateFacts facts;
+  open_call(comm_, {Call::Resume}, [] {});
   together(comm_, LOCKSTEP_ERROR_FILE, [&] {
     if (comm_.is_root()) file.emplace(open_state(path));
   });

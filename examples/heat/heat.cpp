@@ -60,7 +60,7 @@ struct Account {
 void burn_all(Field& field, Surrogate& surrogate, const Options& options, int step, Account& account) {
   const std::size_t n = field.size();
   double *t = field.own(field.t), *y = field.own(field.y);
-  std::vector<double> inputs(2 * n), share(n, 0), apart(n, 1e9), known_inputs, known;
+  std::vector<double> inputs(kInputs * n), share(n, 0), apart(n, 1e9), known_inputs, known;
   for (std::size_t i = 0; i < n; ++i) inputs[2 * i] = t[i] - 2, inputs[2 * i + 1] = 2 * y[i] - 1;  // about -1 to 1
   double begin = MPI_Wtime();
   if (surrogate.is_ready() && !surrogate.predict(inputs, share, apart)) std::fill(apart.begin(), apart.end(), 1e9);
@@ -83,8 +83,10 @@ void burn_all(Field& field, Surrogate& surrogate, const Options& options, int st
   }
   account.solver_seconds = MPI_Wtime() - begin;
   // Networks that agree may both be wrong: the audits say how much agreement is needed for an error below the
-  // tolerance.
-  field.limit = account.error > options.tolerance ? field.limit / 2 : std::min(1.05 * field.limit, options.tolerance);
+  // tolerance. A limit of 0, as of a run whose tolerance was 0, would stay 0.
+  field.limit = account.error > options.tolerance
+                    ? field.limit / 2
+                    : std::min(std::max(1.05 * field.limit, options.tolerance / 100), options.tolerance);
   for (std::size_t i = 0; i < n; ++i) {
     const double burnt = share[i] * y[i];
     y[i] -= burnt;
@@ -164,9 +166,19 @@ void save_all(Field& field, Surrogate& surrogate, const Options& options, int st
   MPI_Allreduce(MPI_IN_PLACE, whole, 2, MPI_INT, MPI_MIN, comm);
   const bool networks = whole[1] != 0 && learners > 0;
   if (networks && !surrogate.learns()) surrogate.load(name);
-  if (rank != 0 || whole[0] == 0) return;  // the state before is whole
-  std::ofstream(options.state + ".new") << name << ' ' << networks << '\n';
-  std::rename((options.state + ".new").c_str(), (options.state + ".newest").c_str());
+  if (rank != 0) return;
+  bool published = whole[0] != 0 && (networks || learners == 0);
+  if (published) {
+    std::ofstream newest(options.state + ".new");
+    newest << name << ' ' << networks << '\n';
+    newest.close();
+    published =
+        newest.good() && std::rename((options.state + ".new").c_str(), (options.state + ".newest").c_str()) == 0;
+  }
+  if (!published) {
+    std::fprintf(stderr, "heat: the state of step %d could not be saved as %s; --resume goes on from the one before\n",
+                 step, name.c_str());
+  }
 }
 
 int simulate(const Options& options) {
@@ -191,6 +203,8 @@ int simulate(const Options& options) {
     std::string name;
     int networks = 0;
     if (options.resume) std::ifstream(options.state + ".newest") >> name >> networks;
+    if (options.resume && name.empty() && rank == 0)
+      std::fprintf(stderr, "heat: there is no %s.newest: this run begins at its first step\n", options.state.c_str());
     if (!name.empty()) {
       if (!restart(field, begin, name + "." + std::to_string(rank), false)) MPI_Abort(MPI_COMM_WORLD, 1);
       if (networks != 0) surrogate.load(name);

@@ -85,7 +85,7 @@ contains
     integer :: n, c, row, column, known_cells
     logical :: trusted, audited
     n = cells * ny
-    allocate (inputs(2, n), share(n), apart(n), known_inputs(2, n), known(n))
+    allocate (inputs(inputs_of_cell, n), share(n), apart(n), known_inputs(inputs_of_cell, n), known(n))
     inputs(1, :) = reshape(t(:, 1:ny), [n]) - 2      ! about -1 to 1
     inputs(2, :) = 2 * reshape(y(:, 1:ny), [n]) - 1
     share = 0
@@ -115,10 +115,11 @@ contains
     end do
     account(3) = MPI_Wtime() - from
     ! Networks that agree may both be wrong: the audits say how much agreement is needed for an error below the tolerance.
+    ! A limit of 0, as of a run whose tolerance was 0, would stay 0.
     if (account(6) > tolerance) then
       limit = limit / 2
     else
-      limit = min(1.05_dp * limit, tolerance)
+      limit = min(max(1.05_dp * limit, tolerance / 100), tolerance)
     end if
     burnt = reshape(share, [cells, ny]) * y(:, 1:ny)
     y(:, 1:ny) = y(:, 1:ny) - burnt
@@ -192,17 +193,22 @@ contains
     call MPI_Allreduce(MPI_IN_PLACE, whole, 2, MPI_INTEGER, MPI_MIN, MPI_COMM_WORLD)
     if (teaching == 0) whole(2) = 0
     if (whole(2) == 1 .and. .not. learns) call load_networks(name)
-    if (rank /= 0 .or. whole(1) == 0) return  ! the state before is whole
-    open (newunit=u, file=trim(state) // '.newest', action='write')
-    write (u, '(a)') trim(name)
-    write (u, '(i0)') whole(2)
-    close (u)
+    if (rank /= 0) return
+    problem = merge(0, 1, whole(1) == 1 .and. (whole(2) == 1 .or. teaching == 0))
+    if (problem == 0) open (newunit=u, file=trim(state) // '.newest', action='write', iostat=problem)
+    if (problem == 0) write (u, '(a, /, i0)', iostat=problem) trim(name), whole(2)
+    if (problem == 0) close (u, iostat=problem)
+    if (problem /= 0) write (error_unit, '(a, i0, 3a)') 'heat: the state of step ', step, ' could not be saved as ', trim(name), &
+      '; --resume goes on from the one before'
   end subroutine
 
   subroutine go_on()
     integer :: u, problem
     open (newunit=u, file=trim(state) // '.newest', status='old', action='read', iostat=problem)
-    if (problem /= 0) return  ! a first start
+    if (problem /= 0) then
+      if (rank == 0) write (error_unit, '(3a)') 'heat: there is no ', trim(state), '.newest: this run begins at its first step'
+      return
+    end if
     read (u, '(a)') name
     read (u, *) networks
     close (u)

@@ -20,6 +20,7 @@ module heat_surrogate
   type(lockstep_model) :: models(2)
   logical :: learns = .false., loaded = .false.
   integer(c_int64_t) :: done_updates = 0
+  integer, parameter :: inputs_of_cell = 2  ! as the network has them
   character(*), parameter :: network = '{"input": [2], "output": [1], "type": "f64", "loss": "mse", "layers": [' // &
     '{"type": "Linear", "in": 2, "out": 24}, {"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 24}, ' // &
     '{"type": "Tanh"}, {"type": "Linear", "in": 24, "out": 1}, {"type": "Scale", "factor": 0.1}]}'

@@ -20,6 +20,8 @@ struct Options {
   int end = -1;  // the exit status if nothing is to be simulated
 };
 
+inline constexpr std::int64_t kInputs = 2, kOutputs = 1;  // numbers of a cell, as kNetwork below has them
+
 inline lockstep_array array_of(double* data, std::int64_t samples, std::int64_t features) {
   lockstep_array a = LOCKSTEP_ARRAY_INIT;
   a.data = data;
@@ -61,8 +63,8 @@ class Surrogate {
   // Remembers samples (T, Y) -> share burnt, and trains within the budget. A failure ends the training alone.
   void train(std::vector<double>& inputs, std::vector<double>& targets) {
     if (!learns_) return;
-    const auto n = static_cast<std::int64_t>(targets.size());
-    const lockstep_array x = array_of(inputs.data(), n, 2), y = array_of(targets.data(), n, 1);
+    const auto n = static_cast<std::int64_t>(targets.size()) / kOutputs;
+    const lockstep_array x = array_of(inputs.data(), n, kInputs), y = array_of(targets.data(), n, kOutputs);
     for (int k = 0; k < 2 && learns_; ++k) {
       lockstep_result result = LOCKSTEP_RESULT_INIT;
       lockstep_trainer* trainer = trainers_[index(k)];
@@ -77,9 +79,9 @@ class Surrogate {
 
   // The mean of both networks, and how far they are apart.
   bool predict(std::vector<double>& inputs, std::vector<double>& mean, std::vector<double>& apart) {
-    const auto n = static_cast<std::int64_t>(mean.size());
-    const lockstep_array x = array_of(inputs.data(), n, 2), first = array_of(mean.data(), n, 1),
-                         second = array_of(apart.data(), n, 1);
+    const auto n = static_cast<std::int64_t>(mean.size()) / kOutputs;
+    const lockstep_array x = array_of(inputs.data(), n, kInputs), first = array_of(mean.data(), n, kOutputs),
+                         second = array_of(apart.data(), n, kOutputs);
     const bool done = learns_ ? good(lockstep_trainer_predict(trainers_[0], &x, &first), "predicting") &&
                                     good(lockstep_trainer_predict(trainers_[1], &x, &second), "predicting")
                               : good(lockstep_model_predict(models_[0], &x, &first), "predicting") &&

@@ -2,7 +2,10 @@
 // header says so. Under mpirun on any number of ranks; prints what does not hold, and ends with 1 then.
 #include <lockstep_c_mpi.h>
 
+#include <cmath>
 #include <cstdint>
+#include <fstream>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -85,6 +88,63 @@ void options_that_differ(lockstep_model* model) {
   EXPECT(trainer == nullptr && SAYS("4611686018427387904 samples"));
 }
 
+void calls_that_differ(lockstep_model* model) {
+  lockstep_trainer* trainer = trainer_of(model);
+  double x = 1, y = 2;
+  const lockstep_array in = array(&x, 1), out = array(&y, 1);
+  lockstep_result result = LOCKSTEP_RESULT_INIT;
+  EXPECT(lockstep_trainer_remember(trainer, &in, &out) == LOCKSTEP_OK);
+  if (ranks > 1) {
+    const int code = is_last() ? lockstep_trainer_save(trainer, "/nonexistent/state.h5")
+                               : lockstep_trainer_replay(trainer, 1, 1, 60, 0.1, &result);
+    EXPECT(code == LOCKSTEP_ERROR_ARGUMENT && SAYS("lockstep_trainer_save()") && SAYS("lockstep_trainer_replay()"));
+    EXPECT(lockstep_trainer_step(trainer, &in, &out, is_last() ? 0.1 : 0.2, &result) == LOCKSTEP_ERROR_ARGUMENT);
+    EXPECT(SAYS("the learning rate is 0.2 on rank 0, and 0.1 on rank"));
+  }
+  EXPECT(lockstep_trainer_save(trainer, "/nonexistent/state.h5") == LOCKSTEP_ERROR_FILE);
+  EXPECT(lockstep_trainer_replay(trainer, 1, 1, 60, 0.1, &result) == LOCKSTEP_OK && result.updates == 1);
+  lockstep_trainer_free(trainer);
+}
+
+void samples_that_are_not_finite(lockstep_model* model) {
+  lockstep_trainer* trainer = trainer_of(model);
+  double x[2] = {1, std::numeric_limits<double>::quiet_NaN()}, y[2] = {2, 3};
+  const lockstep_array in = array(x, 2), out = array(y, 2);
+  lockstep_result result = LOCKSTEP_RESULT_INIT;
+  EXPECT(lockstep_trainer_remember(trainer, &in, &out) == LOCKSTEP_ERROR_NOT_FINITE);
+  EXPECT(SAYS("'input': element 0 of sample 1"));
+  EXPECT(lockstep_trainer_remember(trainer, &out, &in) == LOCKSTEP_ERROR_NOT_FINITE && SAYS("'target'"));
+  EXPECT(lockstep_trainer_replay(trainer, 1, 1, 60, 0.1, &result) == LOCKSTEP_OK && result.steps == 0);
+  lockstep_trainer_free(trainer);
+}
+
+// A model is written for other programs, and predicts the same when it is read again.
+void exported_files(lockstep_model* model, const std::string& folder) {
+  if (rank != 0) return;
+  const std::string onnx = folder + "/line.onnx", source = folder + "/line.c";
+  EXPECT(lockstep_model_save(model, onnx.c_str()) == LOCKSTEP_OK);
+  EXPECT(lockstep_model_save(model, source.c_str()) == LOCKSTEP_OK);
+  for (const char* end : {".c", ".h", ".weights", ".onnx"}) EXPECT(std::ifstream(folder + "/line" + end).good());
+  EXPECT(lockstep_model_save(model, "/nonexistent/line.c") == LOCKSTEP_ERROR_FILE && SAYS("/nonexistent/line"));
+  lockstep_model* again = nullptr;
+  EXPECT(lockstep_model_load(onnx.c_str(), &again) == LOCKSTEP_OK);
+  double x[3] = {1, -2, 0.5}, expected[3], found[3];
+  const lockstep_array in = array(x, 3), first = array(expected, 3), second = array(found, 3);
+  EXPECT(lockstep_model_predict(model, &in, &first) == LOCKSTEP_OK);
+  EXPECT(lockstep_model_predict(again, &in, &second) == LOCKSTEP_OK);
+  for (int i = 0; i < 3; ++i) EXPECT(std::abs(found[i] - expected[i]) < 1e-6);
+  lockstep_model_free(again);
+}
+
+// After MPI_Finalize the weights that ranks share are gone.
+void after_the_end(lockstep_trainer* trainer) {
+  double x = 1, y = 0;
+  const lockstep_array in = array(&x, 1), out = array(&y, 1);
+  EXPECT(lockstep_trainer_predict(trainer, &in, &out) == (ranks == 1 ? LOCKSTEP_OK : LOCKSTEP_ERROR_OTHER));
+  EXPECT(ranks == 1 || SAYS("MPI was finalised before this call"));
+  lockstep_trainer_free(trainer);
+}
+
 void deep_description() {
   const std::string deep(100000, '[');
   lockstep_model* model = nullptr;
@@ -106,9 +166,15 @@ int main(int argc, char** argv) {
   callback_of_one_rank(model);
   result_of_another_size(model);
   options_that_differ(model);
+  calls_that_differ(model);
+  samples_that_are_not_finite(model);
+  exported_files(model, argv[1]);
   deep_description();
+  lockstep_trainer* last = trainer_of(model);
   lockstep_model_free(model);
-  MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  int all = 0;
+  MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();
-  return failures == 0 ? 0 : 1;
+  after_the_end(last);
+  return all + failures == 0 ? 0 : 1;
 }

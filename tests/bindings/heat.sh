@@ -45,6 +45,16 @@ else
   echo "heat.sh: a full disk was not tried: it needs the right to mount"
 fi
 
+# A tolerance of 0 uses the networks nowhere, and a run that goes on with a higher one uses them. What cannot be saved or
+# found is said.
+heat --tolerance 0 --state raised --csv raised.csv >strict.txt
+awk -F, 'NR > 1 && $3 > 0 { exit 1 }' raised.csv
+heat --steps 120 --tolerance 0.01 --state raised --csv raised.csv --resume >raised.txt
+awk -F, '$1 >= 60 && $3 > 0 { used += $3 } END { exit !(used > 0) }' raised.csv
+heat --steps 11 --state missing/state --resume >unsaved.txt 2>unsaved.log
+grep -q 'there is no missing/state.newest: this run begins at its first step' unsaved.log
+grep -q 'the state of step 9 could not be saved as missing/state-0; --resume goes on from the one before' unsaved.log
+
 # Ranks that do not learn take part in nothing but the solver; a budget of no time trains nothing.
 heat --learners 1 --state one --budget 1 --csv one.csv >one.txt
 grep -q '^training made a step longer by .* of 60 steps by more than the budget of 1' one.txt

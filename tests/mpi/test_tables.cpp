@@ -272,9 +272,7 @@ TEST(Tables, RefuseATableOfTheSizeOfAPiece) {
   constexpr std::int64_t kPiece = train::TableState::kPieceElements;
   struct Wide : nn::Module {
     nn::Child<nn::Embedding> rows{this, "rows", {.num_embeddings = kPiece + 8, .embedding_dim = 1, .sparse = true}};
-    plan::Traced trace(const plan::Inputs& in) {
-      return {.loss = mean_squared_error(rows(in["id"]), in["target"])};
-    }
+    plan::Traced trace(const plan::Inputs& in) { return {.loss = mean_squared_error(rows(in["id"]), in["target"])}; }
   } network;
   const std::vector<data::Field> fields = {{"id", {}, DType::I32}, {"target", {1}, DType::F32}};
   train::Trainer trainer(Communicator::self(), network, [&](const plan::Inputs& in) { return network.trace(in); },

@@ -40,7 +40,7 @@ enum {
   LOCKSTEP_ERROR_ARGUMENT = 1,   /* a null pointer, a shape, a type, a description: the call changed nothing */
   LOCKSTEP_ERROR_FILE = 2,       /* a file could not be read or written: full disk, damage, another model */
   LOCKSTEP_ERROR_MEMORY = 3,     /* memory, or shared memory of the node, is short */
-  LOCKSTEP_ERROR_NOT_FINITE = 4, /* a loss or gradient is NaN or infinite; the weights are as before the call */
+  LOCKSTEP_ERROR_NOT_FINITE = 4, /* a loss or gradient is NaN or infinite; the weights are as before the step */
   LOCKSTEP_ERROR_PEER = 5,       /* another rank failed during the call; its own error has the cause */
   LOCKSTEP_ERROR_UNUSABLE = 6,   /* an earlier error has made this trainer unusable: free it, make another one */
   LOCKSTEP_ERROR_CALLBACK = 7,   /* a callback of the program failed */
@@ -109,7 +109,9 @@ LOCKSTEP_API int lockstep_model_create(const char* description, lockstep_model**
 /* Makes a model, with its weights, from a file of lockstep_trainer_save() or lockstep_model_save(), or from a file of
  * ONNX (NAME.onnx) that has one input, one output and all their sizes but the number of samples. */
 LOCKSTEP_API int lockstep_model_load(const char* path, lockstep_model** model);
-/* Writes description and weights. The file is replaced as a whole: an error leaves the old one. */
+/* Writes description and weights. The file is replaced as a whole: an error leaves the old one. A path that ends in
+ * .onnx gets the network as ONNX, in f32 and for one sample, for other programs; NAME.c gets C99 source for programs
+ * that only infer, with NAME.h, NAME.weights and NAME.onnx beside it (docs/in_situ.md). */
 LOCKSTEP_API int lockstep_model_save(lockstep_model* model, const char* path);
 /* Frees the model; its trainers stay usable. Null does nothing. */
 LOCKSTEP_API void lockstep_model_free(lockstep_model* model);
@@ -153,13 +155,13 @@ typedef struct lockstep_trainer_options {
 /* What a call did, the same on all ranks but for `own_samples`. */
 typedef struct lockstep_result {
   size_t size;         /* sizeof(lockstep_result) */
-  double loss;         /* mean over the samples of all ranks; 0 without samples */
+  double loss;         /* of the last step: the mean over the samples of all ranks; 0 without samples */
   double seconds;      /* time of the call on this rank */
   int64_t samples;     /* over all ranks and steps of the call */
   int64_t own_samples; /* of this rank */
   int64_t steps;       /* steps of this call: 0 or 1, more of lockstep_trainer_replay() */
   int64_t updates;     /* steps since the trainer's first, those that were skipped included */
-  int64_t skipped;     /* of these the skipped ones (skip_not_finite) */
+  int64_t skipped;     /* of `updates` those that were skipped (skip_not_finite) */
   int32_t stop;        /* 1: the callback of some rank has asked for an end */
   int32_t reserved;
 } lockstep_result;
@@ -193,13 +195,14 @@ LOCKSTEP_API int lockstep_trainer_gradient(lockstep_trainer* trainer, const lock
 
 /* Copies samples into this rank's memory of `options.memory` samples. When it is full, a new sample takes a random
  * place or is not kept, such that every sample so far is there with the same chance: early states are not forgotten.
- * By this rank alone. */
+ * A sample that is NaN or infinite is refused (LOCKSTEP_ERROR_NOT_FINITE), with all of the call. By this rank alone. */
 LOCKSTEP_API int lockstep_trainer_remember(lockstep_trainer* trainer, const lockstep_array* input,
                                            const lockstep_array* target);
 /* Trains up to `steps` steps, each on `samples` samples drawn from each rank's memory, and ends before a step that
  * would probably pass `seconds` since the last rank has called, by the slowest rank's clock (infinity: no limit). Where
  * there was time for none, the result has 0 `steps` and no loss. With a limit of time the number of steps is the same
- * on all ranks, but differs from run to run. Collective, with the same values on all ranks. */
+ * on all ranks, but differs from run to run. After an error the steps before it stay, and the result is not written.
+ * Collective, with the same values on all ranks. */
 LOCKSTEP_API int lockstep_trainer_replay(lockstep_trainer* trainer, int64_t samples, int64_t steps, double seconds,
                                          double learning_rate, lockstep_result* result);
 
