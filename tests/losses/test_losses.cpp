@@ -248,6 +248,14 @@ TEST(Losses, DiceTakesClassIndices) {
   EXPECT_EQ(a.mean, b.mean);
   EXPECT_EQ(a.gradient, b.gradient);
   expect_parts_make_the_whole(labels);
+  // The ignored index may be one of the classes.
+  Data own = data, marked = data;
+  std::ranges::replace(own.label, -100, 1);
+  std::ranges::replace(marked.label, 1, -100);
+  const LossOf without_1 = [](auto& in, Value p) { return dice_loss(sigmoid(p), in["label"], {.ignore_index = 1}); };
+  const Outcome c = run(own, without_1, 0, kSamples), d = run(marked, labels, 0, kSamples);
+  EXPECT_EQ(c.mean, d.mean);
+  EXPECT_EQ(c.gradient, d.gradient);
   const LossOf strict = [](auto& in, Value p) { return dice_loss(sigmoid(p), in["label"], {.ignore_index = {}}); };
   expect_error([&] { run(data, strict, 0, 2); },
                "[one_hot] (model): 'label' of row 0 of the batch is -100 at position 3, expected a class from 0 to 2");

@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/format.h"
 #include "lockstep/nn/init.h"
 #include "lockstep/parallel/control/step_sums.h"
@@ -332,6 +333,58 @@ TEST(MemoryGuard, AnExaminationNamesTheRankAndRepairsFromACopy) {
   EXPECT_EQ(rig.values(0)[2000], world().size() == 1 ? 8 : 1);
   EXPECT_TRUE(guard.is_intact());
   EXPECT_TRUE(guard.examine(rig.comm(), sums, true).empty());
+  world().barrier();
+}
+
+// Buckets may be updated after the step has ended: what is recorded stays valid, so damage behind the update is found.
+TEST(MemoryGuard, FindsDamageBehindALateUpdate) {
+  const parallel::Domains domains = grouping("single ranks", [](int r) { return r; }).domains;
+  PartsRig rig(domains, 0, false);
+  std::vector<std::vector<parallel::MemoryChecksums::Part>> parts;
+  for (const plan::Bucket& b : rig.store().buckets()) parts.push_back({{{0, b.elements}, true}});
+  parallel::MemoryGuard guard(
+      rig.store(), std::move(parts),
+      {.verify_every = 1, .copy_of = std::vector<int>(static_cast<std::size_t>(world().size()))});
+  const std::vector<Range> whole{{0, rig.store().buckets()[0].elements}};
+  EXPECT_EQ(guard.look(1).damage, 0U);
+  guard.end_step(true);
+  guard.verify_before_update(0, whole);
+  rig.values(0)[2000] += 1;  // the late update
+  rig.store().values_changed();
+  guard.record(0, whole);
+  EXPECT_TRUE(guard.is_intact());
+  rig.values(0)[2000] += 1;  // the damage
+  EXPECT_FALSE(guard.is_intact());
+  EXPECT_NE(guard.look(2).damage, 0U);
+}
+
+// A rank whose checksums are not those of its values compares alike with the others.
+TEST(MemoryGuard, AnExaminationIsOneOnAllRanks) {
+  const parallel::Domains domains = grouping("single ranks", [](int r) { return r; }).domains;
+  PartsRig rig(domains, 0, false);
+  std::vector<int> copies(static_cast<std::size_t>(world().size()));
+  std::iota(copies.begin(), copies.end(), 0);
+  std::vector<std::vector<parallel::MemoryChecksums::Part>> parts;
+  for (const plan::Bucket& b : rig.store().buckets()) parts.push_back({{{0, b.elements}, true}});
+  parallel::MemoryGuard guard(rig.store(), std::move(parts), {.verify_every = 1, .copy_of = copies});
+  parallel::StepSums sums(rig.channels().control().transport, rig.channels().control().flags,
+                          rig.step().control_blocks(), domains, rig.where(), 1);
+  sums.begin({.update = 1});
+  sums.count_shard();
+  sums.tell(guard.look(1));
+  sums.end_shard(0);
+  drive([&] { return sums.progress(); }, [&] { return sums.complete(); });
+  sums.add_up();
+  const float before = rig.values(0)[2000];
+  if (world().is_root()) rig.store().values_changed();
+  if (is_last()) rig.values(0)[2000] = 8;
+  const std::vector<parallel::MemoryDamage> found = guard.examine(rig.comm(), sums, true);
+  comm::check_same(world(), "findings", formatted("{}", found.size()));
+  EXPECT_EQ(found.empty(), world().size() == 1) << "one copy alone, without a valid checksum, is right";
+  if (world().size() > 2) {
+    EXPECT_EQ(rig.values(0)[2000], before) << "two copies are equal";
+  }
+  EXPECT_TRUE(guard.is_intact());
   world().barrier();
 }
 

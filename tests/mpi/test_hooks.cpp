@@ -107,6 +107,20 @@ TEST(TopK, WhatIsNotFiniteReachesAllRanksAndIsNotKept) {
   }
 }
 
+TEST(TopK, ARefusedStepLeavesWhatWasKeptBefore) {
+  parallel::TopKHook hook(0.25);
+  hook.begin(world(), std::array{kElements});
+  Gradient gradient{8, 7, 6, 5, 0, 0, 0, 0};
+  reduce(hook, gradient);
+  gradient = {9, 1, 1, 1, 1, 1, 1, 9};
+  reduce(hook, gradient);
+  hook.refused();
+  gradient = zeros();
+  reduce(hook, gradient);
+  const auto size = static_cast<float>(world().size());
+  EXPECT_EQ(gradient, (Gradient{0, 0, 6 * size, 5 * size, 0, 0, 0, 0}));
+}
+
 TEST(TopK, AGradientOfNothingButNaNsIsNotKeptEither) {
   parallel::TopKHook hook(0.25);
   hook.begin(world(), std::array{kElements});

@@ -79,6 +79,8 @@ std::vector<Row> pooling_rows() {
         row(kind, "overlapping_3x2", {1, 3, 6, 5}, {.kernel_h = 3, .kernel_w = 2, .stride_h = 1, .stride_w = 1}));
     rows.push_back(row(kind, "ceil_mode", {2, 3, 6, 5},
                        {.kernel_h = 3, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .ceil_mode = true}));
+    rows.push_back(row(kind, "ceil_mode_of_less_than_a_window", {2, 3, 1, 2},
+                       {.kernel_h = 2, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .ceil_mode = true}));
     rows.push_back(row(kind, "ceil_mode_padding", {2, 2, 6, 7},
                        {.kernel_h = 3,
                         .kernel_w = 3,

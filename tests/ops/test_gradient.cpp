@@ -8,10 +8,12 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pair_products.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/ops/softmax.h"
 #include "lockstep/plan/compiled_model.h"
 
 namespace lockstep {
@@ -61,6 +63,56 @@ TEST(Gradient, ThirdDerivatives) {
   EXPECT_NEAR(plan.loss(), -3 * std::sin(0.3), 1e-15);
   const Tensor by_p = model.parameters().read_gradient("p");
   for (const double g : by_p.data<double>()) EXPECT_NEAR(g, -std::cos(0.3), 1e-15);
+}
+
+// The values of f(x), where x is a field of the batch.
+template <class T = float>
+std::vector<T> values_of(const Shape& shape, const std::vector<T>& x, const std::function<Value(Value)>& f) {
+  Parameter p = constant_parameter({1}, 0);
+  plan::CompiledModel model({{"p", &p}},
+                            [&](const plan::Inputs& in) {
+                              const Value y = f(in["x"]);
+                              return plan::Traced{.loss = sum(y) * sum(in.graph().parameter(p)), .prediction = y};
+                            },
+                            {.dtype = dtype_of<T>});
+  plan::Plan& plan = model.plan(Mode::Train, {{"x", {shape, dtype_of<T>}}});
+  std::ranges::copy(x, static_cast<T*>(plan.input("x")));
+  plan.run();
+  const Tensor y = plan.prediction();
+  return {y.data<T>().begin(), y.data<T>().end()};
+}
+
+// As PyTorch's: 0 and not NaN, where a power is constant.
+TEST(Gradient, OfAPowerAtZero) {
+  const std::vector<float> x{0, 0, 2};
+  const auto by_exponent = [](Value v) { return gradient(power(detach(v), v + 0.5), v); };
+  const auto third = [](Value v) { return gradient(gradient(gradient(power(v, 2.0), v), v), v); };
+  EXPECT_EQ(values_of({3}, {0, 0, 0}, by_exponent), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(values_of({3}, x, third), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(values_of({3}, x, [](Value v) { return gradient(gradient(power(v, 1.0), v), v); }),
+            (std::vector<float>{0, 0, 0}));
+}
+
+TEST(Gradient, PassesNoDetachedValue) {
+  EXPECT_EQ(values_of({2}, {3, -4}, [](Value v) { return gradient(v * detach(v), v); }), (std::vector<float>{3, -4}));
+  EXPECT_EQ(values_of({2}, {3, -4}, [](Value v) { return detach(v) * 2.0; }), (std::vector<float>{6, -8}));
+}
+
+// The gradient of a gradient has terms of the size |h| |x|, which a difference of terms of the size |x|^2 would lose.
+TEST(Gradient, OfPairProductsKeepsSmallGradients) {
+  const auto penalty = [](Value v) {
+    const Value x = reshape(v, Shape{1, 3, 2});
+    const Value slope = gradient(sum(square(pair_products(x))), x);
+    return gradient(sum(slope * slope) * 1e-8, v);
+  };
+  const std::vector<double> exact = values_of<double>({6}, {1, 2, 3, 4, 5, 6}, penalty);
+  const std::vector<float> found = values_of({6}, {1, 2, 3, 4, 5, 6}, penalty);
+  for (std::size_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(found[i], exact[i], 1e-5 * std::abs(exact[i]));
+}
+
+TEST(LogSoftmax, KeepsTheDigitsOfLargeLogits) {
+  const std::vector<float> y = values_of({2, 2}, {2e4F, 2e4F, 1e8F, 1e8F}, [](Value v) { return log_softmax(v, 1); });
+  for (const float value : y) EXPECT_NEAR(value, -std::log(2.0), 1e-7);
 }
 
 std::string error_of(const std::function<Value(const plan::Inputs&)>& trace) {

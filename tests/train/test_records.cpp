@@ -11,7 +11,6 @@
 #include "lockstep/core/error.h"
 #include "lockstep/train/report/patient_file.h"
 #include "lockstep/train/report/record_files.h"
-#include "tests/temporary_directory.h"
 #include "tests/train/streams.h"
 
 namespace lockstep::train {
@@ -119,8 +118,7 @@ TEST_F(RecordsTest, ATableThatWasRemovedBeginsWithItsHeader) {
   EXPECT_TRUE(lines[1].starts_with("2,")) << lines[1];
 }
 
-TEST(PatientFile, WritesTheFirstRecordOfANewFileBeforeThoseThatWait) {
-  const TemporaryDirectory folder;
+TEST_F(RecordsTest, TheFirstRecordOfANewFileComesBeforeThoseThatWait) {
   const auto opened = [&](const fs::path& path, int flags) {
     return io::FileDescriptor(::open(path.c_str(), flags | O_CLOEXEC, 0644));
   };
@@ -129,11 +127,11 @@ TEST(PatientFile, WritesTheFirstRecordOfANewFileBeforeThoseThatWait) {
     file.open(opened("/dev/full", O_WRONLY), "/dev/full");
     file.append("1\n");
     file.append("2\n");
-    file.open(opened(folder.path() / "new", O_WRONLY | O_CREAT | O_APPEND), folder.path() / "new");
+    file.open(opened(folder_ / "new", O_WRONLY | O_CREAT | O_APPEND), folder_ / "new");
     file.prepend("header\n");
     file.append("3\n");
   }
-  EXPECT_EQ(read(folder.path() / "new"), "header\n1\n2\n3\n");
+  EXPECT_EQ(read(folder_ / "new"), "header\n1\n2\n3\n");
 }
 
 TEST_F(RecordsTest, PrometheusGetsTheNewestValuesInItsForm) {

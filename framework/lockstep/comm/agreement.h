@@ -83,7 +83,7 @@ std::invoke_result_t<Work&> rank_zero_first(const Communicator& comm, Work&& wor
 // the value of the first one (if the text has several lines, as a configuration has, the first line that differs).
 void check_same(const Communicator& comm, std::string_view name, std::string_view value);
 
-// Returns the message of require_same(); pure: rank 0's value beside that of the first of the ranks in `differing`, of
+// Returns the message of check_same(); pure: rank 0's value beside that of the first of the ranks in `differing`, of
 // `size` ranks.
 struct NamedValue {
   int rank = 0;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,9 +21,12 @@
 namespace lockstep::comm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
-std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
 
 // Windows are mapped at pages, so a segment has the same offset within a page in every process.
 std::byte* page_within(void* base) {
@@ -93,7 +97,7 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
   }
   const std::vector<std::int64_t> sizes = node.allgather(static_cast<std::int64_t>(bytes));
   std::size_t total = 0;
-  for (std::int64_t size : sizes) total += whole_pages(static_cast<std::size_t>(size)) + 2 * kPage;
+  for (std::int64_t size : sizes) total += whole_pages(static_cast<std::size_t>(size)) + 2 * page_bytes();
   const auto room =
       static_cast<std::size_t>(node.allreduce(static_cast<std::uint64_t>(free_shared_memory()), ReduceOp::Min));
   check(total <= room, "shared memory",
@@ -106,7 +110,7 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
   std::vector<SharedNumber<int>*> states;
   CommunicatorState& state = *handle_->comm;
   state.begin("shared window");
-  state.verify(MPI_Win_allocate_shared(static_cast<MPI_Aint>(whole_pages(bytes) + 2 * kPage), 1, MPI_INFO_NULL,
+  state.verify(MPI_Win_allocate_shared(static_cast<MPI_Aint>(whole_pages(bytes) + 2 * page_bytes()), 1, MPI_INFO_NULL,
                                        state.handle(), static_cast<void*>(&base), &handle_->window),
                "shared window", "{} bytes", bytes);
   state.verify(MPI_Win_lock_all(MPI_MODE_NOCHECK, handle_->window), "shared window", "locking");
@@ -116,11 +120,11 @@ SharedWindow::SharedWindow(const Communicator& node, std::size_t bytes) {
     state.verify(MPI_Win_shared_query(handle_->window, r, &size, &unit, static_cast<void*>(&base)), "shared window",
                  "segment of rank {}", r);
     std::byte* page = page_within(base);
-    segments_.emplace_back(page + kPage, static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]));
+    segments_.emplace_back(page + page_bytes(), static_cast<std::size_t>(sizes[static_cast<std::size_t>(r)]));
     states.push_back(reinterpret_cast<SharedNumber<int>*>(page));
   }
   std::byte* const mine = segment(node.rank()).data();
-  const int lack = node.allreduce(reserve_pages(mine - kPage, whole_pages(bytes) + kPage), ReduceOp::Max);
+  const int lack = node.allreduce(reserve_pages(mine - page_bytes(), whole_pages(bytes) + page_bytes()), ReduceOp::Max);
   if (lack != 0) {  // on all ranks alike
     MPI_Win_unlock_all(handle_->window);
     MPI_Win_free(&handle_->window);

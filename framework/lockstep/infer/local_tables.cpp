@@ -37,14 +37,16 @@ void LocalTables::lookup(const Table& table, std::span<const std::int64_t> rows,
   }
 }
 
-// Returns whether the tensor belongs to the table, as a whole or as a piece.
-bool LocalTables::take(Values& values, const Given& given, checkpoint::LoadReport& report) const {
+// Takes the rows of a tensor that is the table or a piece of it, and returns their number: 0 if the tensor does not
+// fit. Empty: it is of something else.
+std::optional<std::int64_t> LocalTables::take(Values& values, const Given& given,
+                                              checkpoint::LoadReport& report) const {
   const std::string &own = values.named.name, &name = given.name;
-  if (name != own && !name.starts_with(own + "/")) return false;
+  if (name != own && !name.starts_with(own + "/")) return {};
   std::int64_t first = 0;
   if (name.size() > own.size()) {
     const char* const end = name.data() + name.size();
-    if (std::from_chars(name.data() + own.size() + 1, end, first).ptr != end) return false;
+    if (std::from_chars(name.data() + own.size() + 1, end, first).ptr != end) return {};
   }
   const io::TensorInfo& info = given.source.infos[given.index];
   const Table& table = *values.named.table;
@@ -52,11 +54,10 @@ bool LocalTables::take(Values& values, const Given& given, checkpoint::LoadRepor
   if (rows < 0 || info.shape[1] != table.width || !is_floating(info.dtype) || first < 0 || rows > table.rows - first ||
       (name == own && rows != table.rows)) {
     report.mismatched.push_back(formatted("{} {} instead of {}", name, info.shape.str(), table.shape().str()));
-    return true;
+    return 0;
   }
   copy_rows(values, given, first);
-  if (report.loaded.empty() || report.loaded.back() != own) report.loaded.push_back(own);
-  return true;
+  return rows;
 }
 
 // Copies all rows of the tensor to the rows of the table from `first` on.
@@ -84,17 +85,24 @@ io::TensorSource LocalTables::load(const io::TensorSource& tensors, const checkp
     const std::string& own = values.named.name;
     const bool kept = std::ranges::find(options.keep, own) != options.keep.end();
     bool found = false;
+    std::int64_t rows = 0;
+    const std::size_t mismatched = report.mismatched.size();
     for (std::size_t i = 0; i < tensors.infos.size(); ++i) {
       const std::string& full = tensors.infos[i].name;
       if (taken.contains(full) || !full.starts_with(options.prefix)) continue;
       const Given given{tensors, i, full.substr(options.prefix.size())};
       const bool skips = kept && (given.name == own || given.name.starts_with(own + "/"));
       if (skips && (report.skipped.empty() || report.skipped.back() != own)) report.skipped.push_back(own);
-      const bool mine = !skips && take(values, given, report);
+      const std::optional<std::int64_t> mine = skips ? std::nullopt : take(values, given, report);
       found = found || mine;
+      rows += mine.value_or(0);
       if (skips || mine) taken.insert(full);
     }
+    const std::int64_t expected = values.named.table->rows;
+    if (found && rows == expected) report.loaded.push_back(own);
     if (!found && !kept) report.missing.push_back(own);
+    if (found && rows != expected && report.mismatched.size() == mismatched)
+      report.mismatched.push_back(formatted("{}: pieces of {} rows instead of {}", own, rows, expected));
   }
   return io::select(tensors, [&](const io::TensorInfo& info) { return !taken.contains(info.name); });
 }

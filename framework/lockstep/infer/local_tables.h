@@ -1,6 +1,7 @@
 // The sparse tables of a Predictor: all rows in this process, without gradients. One thread at a time.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,7 +38,7 @@ class LocalTables : public TableAccess {
     std::size_t index;
     std::string name;
   };
-  bool take(Values& values, const Given& given, checkpoint::LoadReport& report) const;
+  std::optional<std::int64_t> take(Values& values, const Given& given, checkpoint::LoadReport& report) const;
   void copy_rows(Values& values, const Given& given, std::int64_t first) const;
 
   DType dtype_;

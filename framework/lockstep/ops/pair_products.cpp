@@ -2,7 +2,11 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
+#include "lockstep/ops/concat.h"
+#include "lockstep/ops/linear.h"
+#include "lockstep/ops/permute.h"
 #include "lockstep/ops/pointwise.h"
+#include "lockstep/ops/slice.h"
 
 namespace lockstep {
 namespace {
@@ -15,6 +19,19 @@ void check_vectors(std::string_view op, std::string_view path, const Type& x) {
 }
 
 double pair_flops(const Shape& x) { return static_cast<double>(pairs_of(x).elements() * x[2]); }
+
+// m_ij = a_i . b_j + a_j . b_i.
+Value mixed_products(Value a, Value b) {
+  const Value products = matmul(a, b, false, true);
+  return products + transpose(products, 1, 2);
+}
+
+// (N, C, C) -> (N, C (C - 1) / 2): the elements below the diagonal, row by row.
+Value below_diagonal(Value m) {
+  std::vector<Value> rows;
+  for (std::int64_t i = 1; i < m.shape()[1]; ++i) rows.push_back(slice(select(m, 1, i), 1, 0, i));
+  return rows.empty() ? slice(select(m, 1, 0), 1, 0, 0) : concat(rows, 1);
+}
 
 Value apply_gradient(Value dy, Value x) { return apply_op(std::make_shared<PairProductsGradientOp>(), {dy, x}); }
 
@@ -41,11 +58,11 @@ std::vector<Type> PairProductsGradientOp::infer(std::string_view path, std::span
 }
 
 // dx is linear in dy and in x. With h, the gradient of dx: that of x_j is the sum over i of dy_ij h_i, and that of
-// dy_ij is h_i . x_j + h_j . x_i, the part of the products of h + x that neither h nor x has alone.
+// dy_ij is h_i . x_j + h_j . x_i.
 std::vector<Value> PairProductsGradientOp::gradient(const Request& r) const {
   const Value dy = r.inputs[0], x = r.inputs[1], h = r.gradients[0];
   Value for_dy, for_x;
-  if (r.needed[0]) for_dy = pair_products(h + x) - pair_products(h) - pair_products(x);
+  if (r.needed[0]) for_dy = below_diagonal(mixed_products(h, x));
   if (r.needed[1]) for_x = apply_gradient(dy, h);
   return {for_dy, for_x};
 }

@@ -71,6 +71,8 @@ Value hard_swish(Value x) { return apply_pointwise("hard_swish", {x}); }
 Value clamp(Value x, double low, double high) { return apply_pointwise("clamp", {x}, {low, high}); }
 Value clamp(Value x, Value low, Value high) { return apply_pointwise("clamp", {x, low, high}); }
 
+Value detach(Value x) { return apply_pointwise("detach", {x}); }
+
 Value greater(Value a, Value b) { return apply_pointwise("greater", {a, b}); }
 Value greater(Value a, double b) { return apply_pointwise("greater", {a}, {b}); }
 Value greater_equal(Value a, Value b) { return apply_pointwise("greater_equal", {a, b}); }

@@ -52,6 +52,9 @@ Value hard_swish(Value x);                                        // x hard_sigm
 Value clamp(Value x, double low, double high);
 Value clamp(Value x, Value low, Value high);
 
+// Returns x as a constant: no gradient passes through it.
+Value detach(Value x);
+
 // Comparisons: 1 where the statement holds, else 0, of the operands' type; NaN is not equal to any number, and neither
 // greater nor less. They have no slope.
 Value greater(Value a, Value b);

@@ -69,8 +69,9 @@ std::vector<Type> PoolOp::infer(std::string_view path, std::span<const Type> inp
   std::int64_t window = 1;
   for (std::size_t i = 0; i < o.axes.size(); ++i) {
     const PoolAxis& a = o.axes[i];
-    check(padded_size(a, in[i]) >= window_span(a), name(), "{}: input {} is smaller than the window {}", path,
-          by_axis(in), numbers(o, &PoolAxis::kernel));
+    // In ceil mode the last window, which may be the only one, may reach over the end.
+    check(padded_size(a, in[i]) + (o.ceil_mode ? a.stride - 1 : 0) >= window_span(a), name(),
+          "{}: input {} is smaller than the window {}", path, by_axis(in), numbers(o, &PoolAxis::kernel));
     sizes.push_back(window_count(in[i], a.kernel, a.stride, a.padding, a.dilation, o.ceil_mode));
     window *= a.kernel;
   }

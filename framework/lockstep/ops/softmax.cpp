@@ -35,7 +35,9 @@ Value softmax(Value x, int axis) { return apply_op(std::make_shared<SoftmaxOp>(a
 
 Value log_softmax(Value x, int axis) {
   const Value wide = cast(x, sum_type(x.dtype()));
-  return wide - logsumexp(wide, axis, true);
+  // Differences of logits are small where the logits may not be.
+  const Value below_top = wide - detach(amax(wide, axis, true));
+  return below_top - logsumexp(below_top, axis, true);
 }
 
 }  // namespace lockstep

@@ -117,6 +117,10 @@ void GradientEngine::finish_step() {
   if (!late()) driver_.sleep();
   timer_.end(since, reducer_.traffic(), sums_.slowest());
   const StepState& step = update_.state();
+  if (step.verdict != StepVerdict::Apply && reducer_.has_hook()) {
+    settle();
+    reducer_.refuse_hooked();
+  }
   guard_.end_step(step.applies());
   if (step.verdict == StepVerdict::Apply && average_.after_update(step.update.count)) average_replicas();
 }

@@ -1,13 +1,17 @@
 #include "lockstep/plan/parameter_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "lockstep/core/error.h"
 
 namespace lockstep::plan {
 namespace {
 
-constexpr std::size_t kPage = 4096;
+std::size_t page() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 }  // namespace
 
@@ -25,8 +29,8 @@ LazyPages::~LazyPages() {
 }
 
 void LazyPages::drop(std::size_t begin, std::size_t end) {
-  begin = (begin + kPage - 1) / kPage * kPage;
-  end = end / kPage * kPage;
+  begin = (begin + page() - 1) / page() * page();
+  end = end / page() * page();
   if (begin < end) madvise(data_ + begin, end - begin, MADV_DONTNEED);
 }
 

@@ -16,6 +16,8 @@
 namespace lockstep::kernels::generic {
 namespace {
 
+constexpr std::size_t kMostAxes = 8;  // of ElementGather
+
 // The row of element i, and its position within the row as text: "" where a row has one index.
 std::pair<std::int64_t, std::string> position_of(const std::vector<std::int64_t>& shape, std::int64_t i) {
   std::vector<std::int64_t> position;
@@ -106,6 +108,8 @@ template void add_rows<float>(const RowGeometry&, const float*, const std::int32
 template void add_rows<double>(const RowGeometry&, const double*, const std::int32_t*, std::int64_t*, double*);
 
 ElementGather::ElementGather(const std::vector<std::int64_t>& x, const std::vector<std::int64_t>& indices, int axis) {
+  check(indices.size() <= kMostAxes, "gather", "the indices have {} dimensions, expected at most {}", indices.size(),
+        kMostAxes);
   axes_.resize(indices.size());
   for (std::size_t d = indices.size(); d-- > 0;) {
     const bool own = static_cast<int>(d) == axis;
@@ -120,7 +124,6 @@ ElementGather::ElementGather(const std::vector<std::int64_t>& x, const std::vect
 // Calls visit(element of the indices, offset in x without the part of its index) for elements [begin, end) in order.
 template <class Visit>
 void ElementGather::for_elements(std::int64_t begin, std::int64_t end, const Visit& visit) const {
-  constexpr std::size_t kMostAxes = 8;
   std::array<std::int64_t, kMostAxes> index{};
   std::int64_t offset = 0, rest = begin;
   for (std::size_t d = axes_.size(); d-- > 0;) {

@@ -72,8 +72,10 @@ void one_hot(const CrossEntropyOptions& o, const std::int32_t* targets, T* y) {
   parallel_for(o.samples * o.classes, o.positions, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t sample = row / o.classes, c = row % o.classes;
-      for (std::int64_t i = 0; i < o.positions; ++i)
-        y[row * o.positions + i] = targets[sample * o.positions + i] == c ? T(1) : T(0);
+      for (std::int64_t i = 0; i < o.positions; ++i) {
+        const std::int32_t target = targets[sample * o.positions + i];
+        y[row * o.positions + i] = target == c && target != o.ignore_index ? T(1) : T(0);
+      }
     }
   });
 }

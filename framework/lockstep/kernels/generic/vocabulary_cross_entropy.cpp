@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
 #include "lockstep/core/math.h"
 #include "lockstep/core/parallel_for.h"
@@ -17,6 +18,8 @@ double logit(const VocabularyShape& s, const VocabularyInputs<T, T>& in, std::in
   return sum;
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 // The results of the logits of one position.
 struct Statistics {
   double log_sum = 0, mean = 0, of_target = 0;
@@ -26,14 +29,14 @@ struct Statistics {
 template <class T>
 Statistics statistics_of(const VocabularyShape& s, const VocabularyInputs<T, T>& in, std::int64_t m) {
   Statistics found;
-  double top = 0, sum = 0, total = 0;
+  double top = -kInfinity, sum = 0, total = 0;
   for (std::int64_t v = 0; v < s.vocabulary; ++v) {
     const double z = logit(s, in, m, v);
-    if (v == 0 || z > top) {
-      sum = v == 0 ? 1 : sum * math::exp(top - z) + 1;
+    if (z > top) {
+      sum = sum * math::exp(top - z) + 1;  // of 0 at first: exp(-inf) is 0
       top = z;
       found.best = v;
-    } else {
+    } else if (z > -kInfinity || z != z) {  // a forbidden word adds nothing
       sum += math::exp(z - top);
     }
     total += z;

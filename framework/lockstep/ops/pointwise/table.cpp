@@ -155,6 +155,11 @@ constexpr Function kTable[] = {
          [](const Scalar* x) {
            return 1 - apply("equal", {x[0], x[1]});
          }},
+    // The operand, as a constant: no gradient passes.
+    {.name = "detach",
+     .operands = 1,
+     .value = [](const Scalar* x) { return x[0]; },
+     .gradient = [](const Scalar*, Scalar, Scalar, int) { return Scalar(); }},
     // The second operand where the first one is not 0, else the third.
     {.name = "where", .operands = 3, .value = [](const Scalar* x) { return select(abs(x[0]), x[1], x[2]); }},
     {.name = "sqrt",
@@ -213,8 +218,13 @@ constexpr Function kTable[] = {
      .operands = 2,
      .at = [](const double* x) { return math::pow(x[0], x[1]); },
      .code = Code::Power,
-     .gradient = [](const Scalar* x, Scalar y, Scalar dy,
-                    int k) { return k == 0 ? dy * (x[1] * power(x[0], x[1] - 1)) : dy * (y * log(x[0])); }},
+     .gradient =
+         [](const Scalar* x, Scalar y, Scalar dy, int k) {
+           // A constant, x^0, has no slope, also at 0; and 0^y is 0 for every y above 0.
+           if (k == 0) return dy * select(abs(x[1]), x[1] * power(x[0], x[1] - 1), zero(dy));
+           const Scalar is_zero = apply("equal", {x[0], zero(dy)}) * apply("greater_equal", {x[1], zero(dy)});
+           return dy * select(is_zero, zero(dy), y * log(x[0]));
+         }},
     {.name = "square",
      .operands = 1,
      .value = [](const Scalar* x) { return x[0] * x[0]; },

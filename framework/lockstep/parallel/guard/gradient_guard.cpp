@@ -11,8 +11,9 @@
 namespace lockstep::parallel {
 namespace {
 
-constexpr double kWarmUp = 20;   // steps before the mean is used
-constexpr double kMemory = 100;  // steps over which the mean averages
+const std::string kTables = "the sparse tables";  // which no parameter names
+constexpr double kWarmUp = 20;                    // steps before the mean is used
+constexpr double kMemory = 100;                   // steps over which the mean averages
 
 }  // namespace
 
@@ -43,7 +44,7 @@ void GradientGuard::judge(std::size_t w, double limit) {
   if (part < options_.warn || part < worst_) return;
   worst_ = part;
   finding_.whole = w == 0;
-  finding_.parameter = watched_[w == 0 ? largest() : w].name;
+  finding_.parameter = watched_.size() == 1 ? kTables : watched_[w == 0 ? largest() : w].name;
   finding_.norm = norms_[w];
   finding_.limit = limit;
   finding_.level = part > 1 ? GradientFinding::Level::Act : GradientFinding::Level::Warn;
@@ -65,8 +66,7 @@ const GradientFinding& GradientGuard::look(std::span<const double> squares, doub
     const auto bad = std::find_if(norms_.begin() + 1, norms_.end(), [](double n) { return !std::isfinite(n); });
     finding_.level = GradientFinding::Level::Act;
     finding_.finite = false;
-    finding_.parameter =
-        bad == norms_.end() ? "the sparse tables" : watched_[static_cast<std::size_t>(bad - norms_.begin())].name;
+    finding_.parameter = bad == norms_.end() ? kTables : watched_[static_cast<std::size_t>(bad - norms_.begin())].name;
     return finding_;
   }
   if (options_.norm > 0) judge(0, options_.norm);

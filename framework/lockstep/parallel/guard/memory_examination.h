@@ -29,7 +29,9 @@ struct DamagedBlock {
 };
 
 struct CompareOptions {
-  bool recorded = true;     // recorded checksums belong to the present values; if not, only copies are compared
+  // Recorded checksums belong to the present values, on all ranks; if not, only copies are compared. Equal on all
+  // ranks.
+  bool recorded = true;
   bool each_alone = false;  // ranks may have different content
 };
 // Returns the blocks with a wrong copy, alike on all ranks. Collective; call checksums.verify() before.

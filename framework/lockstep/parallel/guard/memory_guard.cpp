@@ -52,6 +52,7 @@ bool MemoryGuard::is_damaged(const StepSums& sums) const {
 
 // Memory may also change after the control block was sent; other ranks may then have begun to apply this step.
 void MemoryGuard::verify_before_update(std::size_t bucket, std::span<const Range> ranges) {
+  is_updating_ = is_recorded();
   if (!checksums_ || !verifies_now()) return;
   for (Range range : ranges) {
     const std::int64_t block = checksums_->verify(bucket, range);
@@ -60,8 +61,11 @@ void MemoryGuard::verify_before_update(std::size_t bucket, std::span<const Range
 }
 
 void MemoryGuard::record(std::size_t bucket, std::span<const Range> ranges) {
+  const bool was_recorded = std::exchange(is_updating_, false);
   if (!checksums_ || !verifies_next()) return;
   for (Range range : ranges) checksums_->record(bucket, range);
+  // A late bucket, after end_step(): all else is as it was recorded.
+  if (was_recorded) recorded_version_ = store_.version();
 }
 
 void MemoryGuard::end_step(bool applied) {
@@ -99,8 +103,11 @@ std::vector<MemoryDamage> MemoryGuard::examine(const comm::Communicator& comm, c
         "there are no checksums to examine, expected an interval of verification or comparison");
   const std::vector<std::uint64_t> late = comm.allgather(late_damage_);  // not yet in a control block
   checksums_->verify();
-  const std::vector<DamagedBlock> blocks = compare_blocks(
-      comm, *checksums_, {.recorded = recorded_version_ == store_.version(), .each_alone = options_.replicas_differ});
+  const bool recorded = recorded_version_ == store_.version();  // on this rank; all ranks must compare alike
+  const std::vector<DamagedBlock> blocks =
+      compare_blocks(comm, *checksums_,
+                     {.recorded = comm.allreduce(std::int32_t{recorded}, comm::ReduceOp::Min) == 1,
+                      .each_alone = options_.replicas_differ});
   DamageReport report(*checksums_, options_.state_names);
   for (const auto& [block, result] : blocks) {
     for (int rank : result.damaged) report.add(rank, block, result.source);

@@ -75,10 +75,11 @@ class MemoryGuard {
 
   plan::ParameterStore& store_;
   MemoryGuardOptions options_;
-  std::unique_ptr<MemoryChecksums> checksums_;    // null without an interval
-  std::int64_t update_ = 0;                       // number of the step's update
-  std::uint64_t recorded_version_ = 0;            // version of the values whose checksums are recorded; 0: none
-  bool is_changing_ = false, on_detour_ = false;  // within these functions: what was recorded before is to be kept
+  std::unique_ptr<MemoryChecksums> checksums_;  // null without an interval
+  std::int64_t update_ = 0;                     // number of the step's update
+  std::uint64_t recorded_version_ = 0;          // version of the values whose checksums are recorded; 0: none
+  // Within these functions, and between verify_before_update() and record(): what was recorded before is to be kept.
+  bool is_changing_ = false, on_detour_ = false, is_updating_ = false;
   std::uint64_t late_damage_ = 0;  // damage found too late for the words of this step; reported in the next
 };
 

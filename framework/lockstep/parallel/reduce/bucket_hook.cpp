@@ -41,7 +41,8 @@ void TopKHook::begin(const comm::Communicator& comm, std::span<const std::int64_
   for (std::int64_t elements : bucket_elements) {
     check(elements <= std::numeric_limits<std::int32_t>::max(), "top-k",
           "a bucket of {} elements, expected fewer than 2^31", elements);
-    buckets_.push_back({.kept = std::vector<float>(static_cast<std::size_t>(elements))});
+    buckets_.push_back({.kept = std::vector<float>(static_cast<std::size_t>(elements)),
+                        .before = std::vector<float>(static_cast<std::size_t>(elements))});
   }
 }
 
@@ -52,6 +53,7 @@ void TopKHook::start(int number, std::span<float> gradient) {
   auto& [mine, all] = *bucket.messages;
   const auto count = static_cast<std::size_t>(chosen_of(std::ssize(gradient)));
   bucket.gradient = gradient;
+  bucket.before = bucket.kept;
   mine.clear();
   for (std::size_t i = 0; i < gradient.size() && mine.size() < count; ++i) {
     if (!std::isfinite(gradient[i])) mine.push_back({static_cast<std::int32_t>(i), gradient[i]});
@@ -95,6 +97,10 @@ bool TopKHook::done(int number) {
   std::ranges::fill(bucket.gradient, 0.0F);
   for (const Chosen& c : bucket.messages->all) bucket.gradient[static_cast<std::size_t>(c.index)] += c.value;
   return true;
+}
+
+void TopKHook::refused() {
+  for (State& bucket : buckets_) bucket.kept = bucket.before;
 }
 
 void TopKHook::end() {

@@ -30,6 +30,9 @@ class BucketHook {
   virtual void start(int bucket, std::span<double> gradient) = 0;
   // Makes progress with the reduction of a bucket; returns true once the result is complete.
   virtual bool done(int bucket) = 0;
+  // The step is not applied: it is skipped, or runs again with the same samples. Called when the buckets of the step
+  // are done; what start() has changed for later steps is to be as before.
+  virtual void refused() {}
   // Ends the hook. Reductions may be incomplete; after end() the hook does not touch any gradient.
   virtual void end() {}
   // Whether all ranks get the same gradient. If not, the weights of ranks differ, and the engine averages them
@@ -65,6 +68,7 @@ class TopKHook : public BucketHook {
   void start(int bucket, std::span<float> gradient) override;
   void start(int bucket, std::span<double> gradient) override;
   bool done(int bucket) override;
+  void refused() override;
   void end() override;
 
  private:
@@ -77,6 +81,7 @@ class TopKHook : public BucketHook {
   };
   struct State {                     // of a bucket
     std::vector<float> kept;         // elements that were not sent
+    std::vector<float> before = {};  // the same before the present step
     std::span<float> gradient = {};  // in progress
     std::shared_ptr<Messages> messages = std::make_shared<Messages>();
     comm::Request request = {};

@@ -89,6 +89,9 @@ class BucketReducer {
 
   ReductionTraffic traffic() const { return traffic_.traffic(); }
 
+  bool has_hook() const { return options_.hook != nullptr; }
+  void refuse_hooked() { options_.hook->refused(); }  // with a hook, when all buckets of the step are done
+
  private:
   // How many steps a bucket has gone through; `started` and `updated` are written by the computing thread.
   struct StepsOfBucket {

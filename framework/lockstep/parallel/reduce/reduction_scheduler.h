@@ -27,7 +27,8 @@ class ReductionScheduler {
     std::vector<std::span<double>> noise = {};
     Wire wire = Wire::Exact;
   };
-  // Adds all buckets of the step to `reducer`. `store` and `reducer` outlive the scheduler.
+  // `reducer` has the buckets of the step (with_buckets() in gradient_engine.cpp). `store` and `reducer` outlive the
+  // scheduler.
   ReductionScheduler(const plan::ParameterStore& store, BucketReducer& reducer, const WorldLayout& world,
                      Options options);
 

@@ -100,6 +100,8 @@ void TableContents<T>::write(const TableTensor& tensor, Range rows, const Tensor
 template <class T>
 void TableContents<T>::reset(const Table& table, std::span<const std::int64_t> rows) {
   const std::size_t t = store_.find(table);
+  for (const std::int64_t row : rows)
+    check(row >= 0 && row < table.rows, "tables", "row {} to reset, expected 0 to {}", row, table.rows - 1);
   std::vector<double> scratch(static_cast<std::size_t>(table.width));
   for (const std::int64_t row : rows) {
     if (store_.owns(store_[t], row)) store_.reset(store_[t], row, scratch);

@@ -77,7 +77,7 @@ class TableEngine : public TableAccess, public FurtherGradients {
   // Returns rows [range) of a tensor: with `wanted` on rank 0, and where tables are replicated on other ranks too; else
   // an empty tensor.
   virtual Tensor read(const TableTensor& tensor, Range rows, bool wanted) = 0;
-  // Replaces rows [range) by `values`, equal on all ranks; values may be read after settle().
+  // Replaces rows [range) by `values`, equal on all ranks; with shared tables, ranks may read them after a barrier.
   virtual void write(const TableTensor& tensor, Range rows, const Tensor& values) = 0;
   // Gives rows their first values and states again, as in a new run; the list is the same on all ranks.
   virtual void reset(const Table& table, std::span<const std::int64_t> rows) = 0;

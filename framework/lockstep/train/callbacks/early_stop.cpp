@@ -38,11 +38,14 @@ std::string EarlyStop::reason() const {
 }
 
 void EarlyStop::save_state(CallbackState& state) {
+  state.set("metric", metric_);
   state.set("lowest", higher_ ? -best_ : best_);
   state.set("without_progress", without_progress_);
 }
 
 void EarlyStop::load_state(const CallbackState& state) {
+  // Values of another metric say nothing about this one. Checkpoints of earlier versions do not name theirs.
+  if (state.values().contains("metric") && state.text("metric") != metric_) return;
   best_ = higher_ ? -state.number("lowest") : state.number("lowest");
   without_progress_ = state.integer("without_progress", 0, kMostEvaluations);
   check(!std::isnan(best_), "patience", "the best {} is not a number, expected one", metric_);

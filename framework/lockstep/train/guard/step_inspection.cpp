@@ -63,6 +63,7 @@ std::string StepInspection::find_nonfinite(const LocalBatch& local, std::int64_t
 }
 
 std::string StepInspection::find_spike(const LocalBatch& local, std::int64_t update, const std::string& parameter) {
+  if (!prepared_.store().contains(parameter)) return "";  // the sparse tables
   const std::vector<std::string> names = neighbours(prepared_.store(), parameter);
   std::vector<double> mine(names.size()), all(names.size() * static_cast<std::size_t>(comm_.size()));
   comm::collectively(comm_, [&] {

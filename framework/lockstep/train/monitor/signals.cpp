@@ -29,6 +29,7 @@ std::int64_t now() {  // in ns; clock_gettime() is async-signal-safe
 void on_stop_signal(int signal) {
   if (signal == SIGUSR1) return request(kCheckpointAsked);
   request(kStopAsked);
+  if (signal == SIGXCPU) return;  // Linux repeats it with every second of processor time
   std::int64_t first = 0;
   if (first_stop.compare_exchange_strong(first, now())) return;
   if (now() - first < kSameSignal) return;

@@ -156,7 +156,7 @@ class Trainer {
   // Finishes late updates of the last step; with late_updates, all ranks must call it together.
   void settle();
   // Gives rows of a sparse table their first values and states again, as in a new run; the list is the same on all
-  // ranks. Collective. Throws Error for a table that the model does not have.
+  // ranks. Collective. Throws Error, and changes nothing, for a table or a row that the model does not have.
   void reset_rows(const Table& table, std::span<const std::int64_t> rows);
   // Returns the model with the last step's weights; with late_updates, all ranks must call it together.
   plan::CompiledModel& model();
