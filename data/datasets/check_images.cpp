@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "data/datasets/image_folder.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/log.h"
@@ -81,6 +82,8 @@ std::string image_damage(const std::filesystem::path& file) {
   try {
     io::FileReader reader(file, std::string(kCheckImagesSite));
     if (looks_whole(reader)) return "";
+    check(reader.size() <= kMostImageBytes, kCheckImagesSite, "{}: {} bytes, expected an image of at most {}",
+          reader.path(), reader.size(), kMostImageBytes);
     std::vector<std::byte> bytes(reader.size());
     reader.read(bytes);
     const auto image = data::open_image(bytes, file.string());

@@ -14,7 +14,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFolder = "image folder";
 constexpr int kDeepest = 16;  // folders below a class: symbolic links may lead in a circle
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
 bool is_image_name(const std::string& name) {
   std::string lower = name;
@@ -134,8 +133,8 @@ std::string ImageFolder::describe() const {
 data::ImageFile ImageFolder::read(std::int64_t index) const {
   const auto i = static_cast<std::size_t>(index);
   io::FileReader reader(list_.root / list_.files[i], std::string(kFolder));
-  check(reader.size() <= kMostBytes, kFolder, "{}: {} bytes, expected an image of at most {}", reader.path(),
-        reader.size(), kMostBytes);
+  check(reader.size() <= kMostImageBytes, kFolder, "{}: {} bytes, expected an image of at most {}", reader.path(),
+        reader.size(), kMostImageBytes);
   data::ImageFile file{.bytes = std::vector<std::byte>(reader.size()), .label = list_.labels[i]};
   reader.read(file.bytes);
   return file;

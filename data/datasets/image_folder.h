@@ -13,6 +13,8 @@
 
 namespace lockstep::datasets {
 
+inline constexpr std::uint64_t kMostImageBytes = std::uint64_t{1} << 30;  // of a file
+
 // The files below a folder, without their contents.
 struct ImageList {
   std::filesystem::path root{};  // the folder of the classes

@@ -203,9 +203,9 @@ int launch_as_member(const LaunchOptions& o, std::vector<std::string> addresses,
 }
 
 int launch_in_outer_job(LaunchOptions o, supervisor::Signals& signals) {
-  const auto ports = plan_job_ports(o, {.ranks_per_host = ranks_of_node(o.ranks_per_node), .launch = true});
   io::FileDescriptor listener;
-  const OuterJob outer = agree_in_outer_job([&] {
+  const OuterJob outer = agree_in_outer_job([&] {  // on node 0; an error there is all nodes'
+    const auto ports = plan_job_ports(o, {.ranks_per_host = ranks_of_node(o.ranks_per_node), .launch = true});
     listener = listen_tcp(ports ? ports->launch : 0);
     return port_of(listener);
   });

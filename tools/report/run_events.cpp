@@ -1,5 +1,7 @@
 #include "tools/report/run_events.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <charconv>
 #include <string_view>
@@ -29,6 +31,14 @@ std::string kind_of_line(const train::LogLine& line) {
   return text.starts_with("ended after ") && text.find(": exit code 0;") == std::string::npos ? "fault" : "";
 }
 
+// A run has a log for each rank, and all are held open.
+void allow_many_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);  // where it is refused, opening a file says so
+}
+
 }  // namespace
 
 std::int64_t step_of_progress(const std::string& text) {
@@ -38,13 +48,10 @@ std::int64_t step_of_progress(const std::string& text) {
 }
 
 bool RunEvents::update() {
+  allow_many_files();
   if (!files_) {
-    if (!std::filesystem::is_directory(run_ / "logs")) return false;
-    try {
-      files_ = std::make_unique<train::LogFiles>(run_);
-    } catch (const std::exception&) {
-      return false;  // the folder has no log file yet
-    }
+    if (!train::LogFiles::has_files(run_)) return false;
+    files_ = std::make_unique<train::LogFiles>(run_);
   } else {
     files_->follow();
   }

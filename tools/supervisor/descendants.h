@@ -16,8 +16,12 @@ void adopt_orphans();
 // All descendants, except zombies.
 std::vector<pid_t> descendants();
 
-// Ends all descendants with SIGKILL, waits until they are gone and returns their number. Throws Error if some are still
-// there after ten seconds, as a process in an uninterruptible state may be.
-std::size_t end_descendants();
+struct EndedDescendants {
+  std::size_t ended = 0;
+  std::vector<pid_t> left = {};  // still there, as a process that waits for a dead file system
+};
+// Ends all descendants with SIGKILL, and waits until they are gone: ten seconds at most, after the time in which
+// daemons of MPI end by themselves.
+EndedDescendants end_descendants();
 
 }  // namespace lockstep::supervisor

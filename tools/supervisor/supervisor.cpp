@@ -49,6 +49,7 @@ Supervisor::Supervisor(JobCommand command, SupervisorOptions options)
   if (!output_.warning().empty()) log_->warn("{}", output_.warning());
   check_batch();
   first_ = newest();
+  has_progress_ = false;
   policy_ = RestartPolicy(options_.restart, first_.step);
 }
 
@@ -63,9 +64,11 @@ void Supervisor::check_batch() {
   }
 }
 
-std::optional<Supervisor::Newest> Supervisor::known_newest() const {
+std::optional<Supervisor::Newest> Supervisor::known_newest() {
   try {
-    return output_.newest();
+    const Newest found = output_.newest();
+    has_progress_ = has_progress_ || found != first_;
+    return found;
   } catch (const Error& error) {  // a file system may be away for a while
     log_->warn("checkpoints cannot be listed: {}", error.what());
     return std::nullopt;
@@ -83,8 +86,8 @@ Supervisor::Placement Supervisor::place() {
     names.push_back(host.login());
   }
   const auto ranks = ranks_for(alive, all, command_.ranks());
-  const std::optional<Newest> found = known_newest();
-  Placement placement{.change = {.resume_auto = found && *found != first_,
+  const bool listed = known_newest().has_value();
+  Placement placement{.change = {.resume_auto = has_progress_,
                                  .lost = lost_.names(),
                                  .hostfile = output_.hostfile().string(),
                                  .ranks = ranks}};
@@ -92,7 +95,9 @@ Supervisor::Placement Supervisor::place() {
       fmt::format("{}{}{}", ranks ? fmt::format("{} ranks", *ranks) : "ranks as the launcher counts",
                   names.empty() ? "" : fmt::format(" on {}", fmt::join(names, ", ")),
                   reasons.empty() ? "" : fmt::format(", without {}", fmt::join(reasons, ", ")));
-  if (!reasons.empty() && !fewer_ranks_) {
+  if (!listed) {  // without the list a start might begin at an old checkpoint
+    placement.problem = "the checkpoints cannot be listed";
+  } else if (!reasons.empty() && !fewer_ranks_) {
     placement.problem = "all hosts are needed, as the command has no --global-batch";
   } else if (!all.hosts.empty() &&
              (alive.hosts.empty() || ranks.value_or(std::max<std::int64_t>(alive.slots(), 1)) < options_.min_ranks)) {
@@ -107,7 +112,17 @@ bool Supervisor::host_is_back() {
   return host.has_value();
 }
 
+// A file system that is away for a while fails the start, not the supervision.
 RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t number) {
+  try {
+    return start_job(placement, number);
+  } catch (const Error& error) {
+    log_->error("start {} failed: {}", number, error.what());
+    return {.code = 1, .newest_step = newest().step};
+  }
+}
+
+RestartPolicy::End Supervisor::start_job(const Placement& placement, std::int64_t number) {
   if (!placement.problem.empty()) {
     log_->warn("not started: {}: {}", placement.description, placement.problem);
     return {.code = 1, .newest_step = newest().step, .no_hosts = true};
@@ -148,8 +163,11 @@ RestartPolicy::End Supervisor::start(const Placement& placement, std::int64_t nu
 }
 
 void Supervisor::end_leftovers() {
-  if (const std::size_t left = end_descendants(); left > 0)
-    log_->info("processes of the job left on this machine, which are ended: {}", left);
+  const auto [ended, left] = end_descendants();
+  if (ended > 0) log_->info("processes of the job left on this machine, which are ended: {}", ended);
+  if (!left.empty())
+    log_->warn("processes of the job that SIGKILL does not end: {}; they may wait for a file system that is away",
+               fmt::join(left, ", "));
   if (const std::size_t removed = traces_.remove(); removed > 0)
     log_->info("files and folders of Open MPI that the job left on this machine, which are removed: {}", removed);
 }

@@ -45,11 +45,12 @@ class Supervisor {
   using Newest = OutputFolder::Newest;
 
   void check_batch();
-  std::optional<Newest> known_newest() const;  // empty: the file system does not answer
-  Newest newest() const { return known_newest().value_or(Newest{}); }
+  std::optional<Newest> known_newest();  // empty: the file system does not answer
+  Newest newest() { return known_newest().value_or(Newest{}); }
   Placement place();
   bool host_is_back();
   RestartPolicy::End start(const Placement& placement, std::int64_t number);
+  RestartPolicy::End start_job(const Placement& placement, std::int64_t number);
   void note_run();
   bool is_estranged();
   bool pause(std::chrono::milliseconds time);
@@ -64,7 +65,8 @@ class Supervisor {
   std::shared_ptr<spdlog::logger> log_;
   Signals signals_;
   MpiTraces traces_;
-  Newest first_;  // the newest checkpoint before the first start
+  Newest first_;               // the newest checkpoint before the first start
+  bool has_progress_ = false;  // a newer one has been seen
   RestartPolicy policy_;
   LostHosts lost_;
 };

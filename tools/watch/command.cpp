@@ -44,10 +44,10 @@ class WatchedRuns {
 
  private:
   void update() {
-    bool changed = text_.empty();
-    for (RunReport& run : runs_) changed = run.update() || changed;
-    if (!changed) return;
+    for (RunReport& run : runs_) changed_ = run.update() || changed_;  // kept if another run's update() throws
+    if (!changed_) return;
     text_ = document_text(report_document(runs_, true));
+    changed_ = false;
     ++version_;
   }
   std::string page() {
@@ -58,6 +58,7 @@ class WatchedRuns {
 
   std::vector<RunReport> runs_;
   std::string text_;
+  bool changed_ = true;  // since text_ was made
   int version_ = 0;
 };
 

@@ -23,7 +23,8 @@ namespace {
 
 constexpr const char* kWatchSite = "watch";
 constexpr std::size_t kMostClients = 64, kLongestHead = 16 << 10;
-constexpr std::chrono::seconds kClientTime{10};  // for a request and its answer
+constexpr std::chrono::seconds kClientTime{
+    10};  // for a request, and between two parts of its answer that a client takes
 constexpr int kLookMs = 500;
 
 const char* reason_of(int status) {
@@ -155,6 +156,7 @@ bool HttpServer::send(Client& client) {
   const ssize_t n = ::send(client.socket.get(), client.answer.data(), client.answer.size(), MSG_NOSIGNAL);
   if (n < 0) return would_wait(errno);
   client.answer.erase(0, static_cast<std::size_t>(n));
+  client.deadline = Clock::now() + kClientTime;  // a slow reader still reads
   if (!client.answer.empty()) return true;
   ::shutdown(client.socket.get(), SHUT_WR);
   return false;

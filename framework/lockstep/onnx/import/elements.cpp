@@ -111,7 +111,7 @@ void read_depth_to_space(const NodeReader& r) {
   const Shape s = x.shape();
   const std::int64_t block = r.whole_attribute("blocksize", 1);
   const std::string mode = r.text_attribute("mode", "DCR");
-  r.require(s.rank() == 4 && block >= 1 && s[1] % (block * block) == 0,
+  r.require(s.rank() == 4 && block >= 1 && block <= s[1] && s[1] % (block * block) == 0,
             formatted("a value of shape {} does not divide into blocks of {}", s.str(), block));
   if (mode == "DCR") {  // the block is in front of the channels; pixel_shuffle has it behind them
     const std::int64_t channels = s[1] / (block * block);

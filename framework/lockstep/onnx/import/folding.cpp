@@ -5,6 +5,7 @@
 namespace lockstep::onnx {
 
 List list_of(const NodeReader& r, std::size_t i) {
+  r.require(r.has(i) && r.constant(i) != nullptr, formatted("input {} is missing, expected a constant", i));
   const Tensor& tensor = *r.constant(i);
   r.require(tensor.elements() <= kMostFolded,
             formatted("a constant of {} elements takes part, expected at most {} where sizes are computed",

@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "lockstep/core/math.h"
 #include "lockstep/onnx/import/folding.h"
 
 namespace lockstep::onnx {
 namespace {
+
+constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
 // Applies a function to each pair of elements; one of the operands may have a single element.
 template <class Whole, class Real>
@@ -16,8 +19,9 @@ void fold_pairs(const NodeReader& r, Whole whole, Real real) {
             formatted("constants of shapes {} and {}, expected the same or one element", a.shape.str(), b.shape.str()));
   List result{.shape = a.size() >= b.size() && a.shape.rank() >= b.shape.rank() ? a.shape : b.shape,
               .is_whole = a.is_whole && b.is_whole};
-  if (a.size() != b.size()) result.shape = a.size() > b.size() ? a.shape : b.shape;
-  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+  if (a.size() != b.size()) result.shape = a.size() == 1 ? b.shape : a.shape;
+  const std::size_t size = a.size() == 1 ? b.size() : a.size();
+  for (std::size_t i = 0; i < size; ++i) {
     const std::size_t ia = a.size() == 1 ? 0 : i, ib = b.size() == 1 ? 0 : i;
     if (result.is_whole) {
       result.wholes.push_back(whole(a.wholes[ia], b.wholes[ib]));
@@ -33,11 +37,25 @@ void fold_with(const NodeReader& r, Binary binary) {
   fold_pairs(r, binary, binary);
 }
 
+// `overflows` stores its result for whole numbers, and returns whether 64 bits do not hold it.
+template <class Overflows, class Real>
+void fold_exactly(const NodeReader& r, Overflows overflows, Real real) {
+  fold_pairs(
+      r,
+      [&](std::int64_t a, std::int64_t b) {
+        std::int64_t result = 0;
+        r.require(!overflows(a, b, &result), formatted("the result of {} and {} is no number of 64 bits", a, b));
+        return result;
+      },
+      real);
+}
+
 void fold_div(const NodeReader& r) {
   fold_pairs(
       r,
       [&](std::int64_t a, std::int64_t b) {
         r.require(b != 0, "a whole number is divided by 0");
+        r.require(b != -1 || a != kLeast, formatted("{} is divided by -1", a));
         return a / b;
       },
       std::divides<double>());
@@ -54,7 +72,10 @@ void fold_function(const NodeReader& r, Function function) {
 
 void fold_negate(const NodeReader& r) {
   List list = list_of(r, 0);
-  for (std::int64_t& value : list.wholes) value = -value;
+  for (std::int64_t& value : list.wholes) {
+    r.require(value != kLeast, formatted("the negative of {} is no number of 64 bits", value));
+    value = -value;
+  }
   for (double& value : list.reals) value = -value;
   r.set_constant(list.tensor());
 }
@@ -99,11 +120,13 @@ void fold_where(const NodeReader& r) {
 
 void fold_range(const NodeReader& r) {
   const List start = list_of(r, 0), limit = list_of(r, 1), step = list_of(r, 2);
-  r.require(start.is_whole && limit.is_whole && step.is_whole && step.wholes[0] != 0,
-            "a range of floating numbers or with step 0, expected whole ones");
+  const bool numbers = start.size() == 1 && limit.size() == 1 && step.size() == 1;
+  r.require(numbers && start.is_whole && limit.is_whole && step.is_whole && step.wholes[0] != 0,
+            "a range of lists, of floating numbers or with step 0, expected whole numbers");
   List result;
-  for (std::int64_t i = start.wholes[0]; step.wholes[0] > 0 ? i < limit.wholes[0] : i > limit.wholes[0];
-       i += step.wholes[0]) {
+  bool over = false;
+  for (std::int64_t i = start.wholes[0]; !over && (step.wholes[0] > 0 ? i < limit.wholes[0] : i > limit.wholes[0]);
+       over = __builtin_add_overflow(i, step.wholes[0], &i)) {
     result.wholes.push_back(i);
     r.require(static_cast<std::int64_t>(result.size()) <= kMostFolded, "a range of more than a million numbers");
   }
@@ -112,9 +135,21 @@ void fold_range(const NodeReader& r) {
 }
 
 constexpr Folding kArithmetic[] = {
-    {"Add", [](const NodeReader& r) { fold_with(r, std::plus<>()); }},
-    {"Sub", [](const NodeReader& r) { fold_with(r, std::minus<>()); }},
-    {"Mul", [](const NodeReader& r) { fold_with(r, std::multiplies<>()); }},
+    {"Add",
+     [](const NodeReader& r) {
+       fold_exactly(
+           r, [](auto a, auto b, auto* y) { return __builtin_add_overflow(a, b, y); }, std::plus<>());
+     }},
+    {"Sub",
+     [](const NodeReader& r) {
+       fold_exactly(
+           r, [](auto a, auto b, auto* y) { return __builtin_sub_overflow(a, b, y); }, std::minus<>());
+     }},
+    {"Mul",
+     [](const NodeReader& r) {
+       fold_exactly(
+           r, [](auto a, auto b, auto* y) { return __builtin_mul_overflow(a, b, y); }, std::multiplies<>());
+     }},
     {"Div", fold_div},
     {"Equal", [](const NodeReader& r) { fold_with(r, [](auto a, auto b) { return decltype(a)(a == b); }); }},
     {"Greater", [](const NodeReader& r) { fold_with(r, [](auto a, auto b) { return decltype(a)(a > b); }); }},

@@ -44,6 +44,7 @@ Rebatched rebatched(const NodeReader& r, const Shape& x, const Shape& x_before, 
   const Tracing& tracing = r.tracing();
   std::int64_t so_far = 1;
   for (std::int64_t& size : before) {
+    if (so_far == 0 || in_front == 0) break;
     const std::int64_t inside = in_front / so_far;  // elements of this axis in front of the samples
     if (in_front % so_far == 0 && inside <= size && size % (inside * tracing.batch_before) == 0) {
       size = size / tracing.batch_before * tracing.batch;
@@ -113,6 +114,7 @@ void read_unsqueeze(const NodeReader& r) {
 }
 
 void read_concat(const NodeReader& r) {
+  r.require(r.inputs() > 0, "there is nothing to join, expected an input at least");
   std::vector<Value> parts;
   for (std::size_t i = 0; i < r.inputs(); ++i) parts.push_back(r.value(i));
   r.set(concat(parts, axis_of(r, r.whole_attribute("axis", 0), parts.front().shape().rank())));

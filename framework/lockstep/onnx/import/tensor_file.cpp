@@ -105,6 +105,12 @@ std::string bytes_elsewhere(const RawTensor& raw, const std::filesystem::path& f
         location);
   check(length == static_cast<std::int64_t>(expected), kSite, "tensor {}: {} has {} bytes of it, expected {}", raw.name,
         location, length, expected);
+  // Before memory is taken, as a damaged size may be any.
+  std::error_code error;
+  const std::uintmax_t whole = std::filesystem::file_size(folder / relative, error);
+  check(!error && std::cmp_less_equal(offset, whole) && expected <= whole - static_cast<std::uintmax_t>(offset), kSite,
+        "tensor {}: cannot read {} bytes at {} of {}, expected a file that has them", raw.name, expected, offset,
+        (folder / relative).string());
   std::string bytes(expected, '\0');
   std::ifstream file(folder / relative, std::ios::binary);
   file.seekg(offset);

@@ -143,6 +143,8 @@ struct Enlarging {
 // The sizes of the spatial axes, or the factors by which they grow.
 Enlarging enlarging_of(const NodeReader& r, std::size_t scales, std::size_t sizes) {
   const Shape shape = r.shape(0);
+  r.require(shape.rank() >= 3,
+            formatted("a value of shape {}, expected samples, channels and spatial axes", shape.str()));
   Enlarging result;
   if (r.has(sizes)) {
     result.size = r.wholes(sizes, "sizes");

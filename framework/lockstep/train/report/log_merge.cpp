@@ -34,6 +34,14 @@ bool LogFilter::wants(const LogLine& line) const {
   return hosts.empty() || hosts.contains(line.host);
 }
 
+bool LogFiles::has_files(const fs::path& run) {
+  std::error_code error;
+  LogFiles files;
+  files.folder_ = run / "logs";
+  if (fs::is_directory(files.folder_, error)) files.find_files();
+  return !files.sources_.empty();
+}
+
 LogFiles::LogFiles(const fs::path& run) {
   std::error_code error;
   if (fs::is_regular_file(run, error)) {

@@ -28,6 +28,8 @@ class LogFiles {
  public:
   // `run` is the folder of a run, its folder logs, or a log file. Throws Error if there is no log file.
   explicit LogFiles(const std::filesystem::path& run);
+  // Whether the folder of a run has log files already.
+  static bool has_files(const std::filesystem::path& run);
 
   // Returns the next line; empty: all whole lines were returned. Lines come in the order of their times; those of one
   // file stay in their order, whatever its host's clock did. A line without a time follows the line before it in its
@@ -41,6 +43,7 @@ class LogFiles {
   std::size_t size() const { return sources_.size(); }
 
  private:
+  LogFiles() = default;
   struct Source {
     std::filesystem::path path;
     LogFileReader reader;
