@@ -184,5 +184,39 @@ TEST(OnnxNodes, WithoutAFormAreErrors) {
                   "channels"));
 }
 
+// Files may be damaged or hostile: constants that are missing, empty or as large as numbers can be.
+TEST(OnnxNodes, RefuseConstantsThatDoNotFit) {
+  constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+  const auto refused = [](const std::string& op, const std::vector<Numbers>& lists,
+                          const std::vector<onnx::Attribute>& attributes = {}) {
+    return error_of([&] {
+      computed(counted({1, 1, 4, 4}), [&](Document& d) {
+        std::vector<std::string> inputs;
+        for (const Numbers& list : lists) inputs.push_back(d.list(list));
+        return d.add("Reshape", {"x", d.add(op, inputs, attributes)});
+      });
+    });
+  };
+  EXPECT_TRUE(has(refused("Add", {{1}}), "input 1 is missing, expected a constant"));
+  EXPECT_TRUE(has(refused("Range", {{1}, {}, {1}}), "a range of lists"));
+  EXPECT_TRUE(has(refused("Div", {{kLeast}, {-1}}), "is divided by -1"));
+  EXPECT_TRUE(has(refused("Neg", {{kLeast}}), "is no number of 64 bits"));
+  EXPECT_TRUE(has(refused("Mul", {{kLeast}, {2}}), "is no number of 64 bits"));
+  EXPECT_NE(refused("Mul", {{}, {2}}), "no error") << "a list of nothing is no shape of 16 elements";
+  EXPECT_NE(refused("Concat", {}, {{"axis", 0}}), "no error");
+  const auto of_image = [](const std::string& op, const std::vector<onnx::Attribute>& attributes,
+                           const std::vector<Numbers>& lists = {}) {
+    return error_of([&] {
+      computed(counted({1, 4, 4, 4}), [&](Document& d) {
+        std::vector<std::string> inputs{"x"};
+        for (const Numbers& list : lists) inputs.push_back(d.list(list));
+        return d.add(op, inputs, attributes);
+      });
+    });
+  };
+  EXPECT_TRUE(has(of_image("DepthToSpace", {{"blocksize", std::int64_t{1} << 32}}), "does not divide into blocks"));
+  EXPECT_NE(of_image("Resize", {}, {{1}, {1}, {1}}), "no error");
+}
+
 }  // namespace
 }  // namespace lockstep
