@@ -178,7 +178,7 @@ void add_hosts_command(CLI::App& app) {
       ->check(CLI::Range(1, 4096));
   command
       ->add_option("--prefix", o->prefix,
-                   "Bits that addresses of a rank table's counterparts have in common (24; IPv6 64)")
+                   "Bits in which the addresses of two hosts are equal if they are of one network (24; IPv6 64)")
       ->check(CLI::Range(1, 128));
   command->add_flag("--rank-settings", o->rank_settings,
                     "Print the variables of Open MPI that LOCKSTEP_INTERFACE means for this rank");

@@ -109,7 +109,7 @@ OptionGroup optimiser_rows(Options& o) {
           {.name = "ema",
            .value = option_value(o.trainer.average.ema),
            .text = "evaluate and export a moving average of the weights, which keeps this part of itself in each "
-                   "update (0.999); 0: none",
+                   "update, such as 0.999; 0: none",
            .high = 1,
            .below_high = true,
            .rounding = Rounding::ToWeights,

@@ -17,7 +17,7 @@ OptionGroup rank_rows(Options& o) {
           {.name = "shards",
            .value = option_value(o.trainer.shards),
            .text = "cut each global batch into N parts, at most one per sample, for the same bits at any number of "
-                   "ranks up to S; 0: one per rank",
+                   "ranks up to N; 0: one per rank",
            .high = 1e6,
            .resume = Resume::SameWithShards,
            .reason = "other shards give other bits"},
