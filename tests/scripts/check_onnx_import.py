@@ -76,6 +76,18 @@ class Functions(nn.Module):
         return torch.cat([y[:, 1:3], y.flip(1), nn.functional.log_softmax(y, -1), y.pow(2).sum(-1, keepdim=True).expand(-1, -1, 6)], 1)
 
 
+class Frames(nn.Module):
+    """Several images of one sample, which take the place of samples in the middle."""
+
+    def __init__(self):
+        super().__init__()
+        self.images = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.ConvTranspose2d(4, 3, 2), nn.Flatten(),
+                                    nn.BatchNorm1d(48), nn.Linear(48, 5))
+
+    def forward(self, x):
+        return self.images(x.reshape(-1, 2, 8, 8)).reshape(-1, 3, 5)
+
+
 def check_training(path):
     """Batch norms that PyTorch kept are trained: five steps of the file's model beside PyTorch's."""
     torch.manual_seed(1)
@@ -111,6 +123,7 @@ CASES = {  # name: (module, shape of a sample, version of the operators, whether
     "attention": (Attention, (5, 16), 13, False),
     "attention_open": (Attention, (5, 16), 14, True),
     "unet": (UNet, (2, 16, 16), 16, True),
+    "frames": (Frames, (3, 2, 8, 8), 13, True),
     "functions": (Functions, (4, 6), 13, True),
     "conv1d": (lambda: nn.Sequential(nn.Conv1d(2, 4, 3, dilation=2), nn.ReLU(), nn.AvgPool1d(2), nn.InstanceNorm1d(4, affine=True)), (2, 12), 13, False),
     "conv3d": (lambda: nn.Sequential(nn.Conv3d(1, 2, 3, padding=1), nn.BatchNorm3d(2), nn.Tanh(), nn.MaxPool3d(2)), (1, 4, 4, 4), 13, False),

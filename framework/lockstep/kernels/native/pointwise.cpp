@@ -21,7 +21,7 @@ std::int64_t block_of(const PointwiseProgram& program) {
 }  // namespace
 
 BroadcastMap::BroadcastMap(const Shape& from, const Shape& to, std::int64_t elements) {
-  single_ = from.elements() == 1 && elements != 1;
+  single_ = from != to && from.elements() == 1 && elements != 1;  // of equal shapes the padding is copied, too
   if (from == to || single_) return;
   std::int64_t stride = 1;
   for (int i = 0; i < to.rank(); ++i) {  // from the innermost dimension on

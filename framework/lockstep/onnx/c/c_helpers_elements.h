@@ -30,11 +30,13 @@ static void normalise(real *y, const real *x, const real *weight, const real *bi
 
 inline constexpr std::string_view kScaleChannels = R"(
 static void scale_channels(real *y, const real *x, const real *gamma, const real *beta, const real *mean,
-                           const real *variance, long channels, long spatial, real epsilon) {
-  long c, i;
-  for (c = 0; c < channels; ++c, x += spatial, y += spatial) {
-    const real scale = gamma[c] / SQRT(variance[c] + epsilon), shift = beta[c] - mean[c] * scale;
-    for (i = 0; i < spatial; ++i) y[i] = x[i] * scale + shift;
+                           const real *variance, long images, long channels, long spatial, real epsilon) {
+  long n, c, i;
+  for (n = 0; n < images; ++n) {
+    for (c = 0; c < channels; ++c, x += spatial, y += spatial) {
+      const real scale = gamma[c] / SQRT(variance[c] + epsilon);
+      for (i = 0; i < spatial; ++i) y[i] = (x[i] - mean[c]) * scale + beta[c];
+    }
   }
 }
 )";
@@ -63,7 +65,11 @@ static void reduce(real *y, const real *x, long outer, long count, long inner, i
       real best = x[k];
       for (i = 1; kind > 1 && i < count; ++i) {
         const real value = x[i * inner + k];
-        if (kind == 3 ? value < best : value > best) best = value;
+        if (value != value || (kind == 3 ? value < best : value > best)) best = value; /* a NaN stays */
+      }
+      if (kind == 4 && (best == (real)INFINITY || best == -(real)INFINITY)) {
+        *y++ = best;
+        continue;
       }
       for (i = 0; kind != 2 && kind != 3 && i < count; ++i)
         sum += kind == 4 ? exp((double)x[i * inner + k] - best) : (double)x[i * inner + k];

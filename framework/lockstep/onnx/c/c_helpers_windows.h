@@ -124,7 +124,7 @@ static void pool(real *y, const real *x, int is_mean, int counted, const convolu
                              p / c->out[2] % c->out[1] * c->stride[1] - c->padding[1],
                              p % c->out[2] * c->stride[2] - c->padding[2]};
       long inside = 0, within = 0;
-      real best = 0;
+      real best = is_mean ? 0 : -(real)INFINITY;
       for (k[0] = 0; k[0] < c->kernel[0]; ++k[0]) {
         for (k[1] = 0; k[1] < c->kernel[1]; ++k[1]) {
           for (k[2] = 0; k[2] < c->kernel[2]; ++k[2]) {

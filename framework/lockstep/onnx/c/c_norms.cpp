@@ -1,4 +1,6 @@
 // Normalisations, softmax and reductions.
+#include <algorithm>
+
 #include "lockstep/core/format.h"
 #include "lockstep/onnx/c/c_writer.h"
 #include "lockstep/ops/batch_norm2d.h"
@@ -25,8 +27,9 @@ void write_batch_norm(const CNode& n, const BatchNorm2dInferenceOp& op) {
   n.require(op.epilogue() == Epilogue{}, "an epilogue");
   const Shape& x = n.types[0].shape;
   n.body.call("scale_channels",
-              formatted("{}, {}, {}, {}, {}, {}, {}, {}, {}", n.outputs[0], n.inputs[0], n.inputs[1], n.inputs[2],
-                        n.inputs[3], n.inputs[4], x[1], x.elements() / (x[0] * x[1]), c_number(op.epsilon())));
+              formatted("{}, {}, {}, {}, {}, {}, {}, {}, {}, {}", n.outputs[0], n.inputs[0], n.inputs[1], n.inputs[2],
+                        n.inputs[3], n.inputs[4], x[0], x[1], x.elements() / std::max<std::int64_t>(x[0] * x[1], 1),
+                        c_number(op.epsilon())));
 }
 
 void write_row_norm(const CNode& n, const RowNormOp& op) {

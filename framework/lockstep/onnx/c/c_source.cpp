@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "lockstep/core/error.h"
@@ -60,6 +61,12 @@ std::vector<CInput> inputs_of(const ImportedModel& model) {
     inputs.push_back({.name = value.name,
                       .sample = Shape(std::vector<std::int64_t>(value.dims.begin() + 1, value.dims.end())),
                       .is_whole = whole});
+  }
+  std::set<std::string> names;
+  for (const CInput& input : inputs) {
+    check(names.insert(c_name_of_input(input.name)).second, kSite,
+          "two inputs, one of them {}, have the name {} in C; expected names that differ in letters, digits or _",
+          input.name, c_name_of_input(input.name));
   }
   return inputs;
 }
@@ -214,7 +221,7 @@ CSource c_source(const std::filesystem::path& file, const std::string& name) {
   check(model.graph().outputs().size() == 1, kSite, "{} has {} outputs, expected one", file.string(),
         model.graph().outputs().size());
   const std::vector<CInput> inputs = inputs_of(model);
-  const bool wide = model.graph().inputs().front().type == 11;
+  const bool wide = std::ranges::any_of(model.graph().inputs(), [](const FileValue& v) { return v.type == 11; });
   const OneSample one = trace_one(model, inputs, wide ? DType::F64 : DType::F32);
   const CParts parts = Generator(one, inputs).run();
   return {.source = c_text(parts, name),

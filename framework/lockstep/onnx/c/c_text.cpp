@@ -179,7 +179,7 @@ constexpr std::string_view kHeaderText = R"(/* A model, written by Lockstep: C99
  *   NAME_model *model;
  *   int status = NAME_load("NAME.weights", &model);
  *   if (status != NAME_OK) fprintf(stderr, "%s\n", NAME_error_text(status));
- *   status = NAME_run(model, samples, INPUTNAMES, output);
+ *   status = NAME_run(model, samples, @INPUTS@, output);
  *   NAME_free(model);
  *
  * All arrays are dense, the samples outermost, then row-major. One model is used by one thread at a time; several
@@ -199,7 +199,7 @@ enum { NAME_OK = 0, NAME_NO_MEMORY, NAME_NO_FILE, NAME_WRONG_WEIGHTS, NAME_WRONG
 const char *NAME_error_text(int status);
 
 /* Numbers of one sample. */
-enum { SIZES };
+enum { @SIZES@ };
 
 typedef struct NAME_model NAME_model;
 
@@ -209,8 +209,8 @@ int NAME_load(const char *path, NAME_model **model);
 int NAME_load_memory(const void *bytes, size_t size, NAME_model **model);
 void NAME_free(NAME_model *model);
 
-/* Computes `output` for this many samples:SHAPES */
-int NAME_run(NAME_model *model, long samples, ARGUMENTS);
+/* Computes `output` for this many samples:@SHAPES@ */
+int NAME_run(NAME_model *model, long samples, @ARGUMENTS@);
 
 #ifdef __cplusplus
 }
@@ -223,11 +223,44 @@ int NAME_run(NAME_model *model, long samples, ARGUMENTS);
 std::string c_name_of_input(const std::string& name) {
   std::string result;
   for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  // Names that the function has for itself, or that C has.
-  constexpr std::array<std::string_view, 10> kTaken{"i",       "s",     "model", "samples", "output",
-                                                    "weights", "arena", "fixed", "scratch", "real"};
-  const bool taken = std::ranges::find(kTaken, result) != kTaken.end();
-  if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0])) != 0 || taken) result = "in_" + result;
+  // Names that the function has for itself, or that C has; a macro's are of upper case, a value's t and table begin
+  // with these letters.
+  constexpr std::array<std::string_view, 59> kTaken{"i",         "s",
+                                                    "x",         "y",
+                                                    "model",     "samples",
+                                                    "output",    "weights",
+                                                    "arena",     "fixed",
+                                                    "scratch",   "real",
+                                                    "lanes",     "compute",
+                                                    "prepare",   "adopt",
+                                                    "finish",    "normalise",
+                                                    "softmax",   "reduce",
+                                                    "linear",    "multiply",
+                                                    "lstm",      "gru",
+                                                    "convolve",  "scale_channels",
+                                                    "spread",    "pool",
+                                                    "resample",  "sigmoid",
+                                                    "move",      "auto",
+                                                    "break",     "case",
+                                                    "char",      "const",
+                                                    "continue",  "default",
+                                                    "do",        "double",
+                                                    "else",      "enum",
+                                                    "extern",    "float",
+                                                    "for",       "goto",
+                                                    "if",        "inline",
+                                                    "int",       "long",
+                                                    "register",  "return",
+                                                    "short",     "signed",
+                                                    "sizeof",    "take_along",
+                                                    "take_rows", "unsigned",
+                                                    "while"};
+  const auto is_upper = [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  const auto ends_in_digit = !result.empty() && std::isdigit(static_cast<unsigned char>(result.back())) != 0;
+  const bool of_value = ends_in_digit && result[0] == 't';
+  const bool taken = std::ranges::find(kTaken, result) != kTaken.end() || std::ranges::all_of(result, is_upper);
+  if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0])) != 0 || taken || of_value)
+    result = "in_" + result;
   return result;
 }
 
@@ -281,11 +314,13 @@ std::string c_header(const CParts& parts, const std::string& name) {
   shapes += formatted("\n *   output: (samples, {}", parts.output.str().substr(1));
   const std::int64_t width = static_cast<std::int64_t>(size_of(parts.dtype));
   const auto kib = [](std::int64_t bytes) { return std::to_string((bytes + 1023) / 1024); };
-  std::string text = replaced(std::string(kHeaderText), "ARGUMENTS", arguments(parts));
-  text = replaced(replaced(replaced(text, "INPUTNAMES", names), "SIZES", sizes), "SHAPES", shapes);
+  // The program's names come last, and @ stands in none of them.
+  std::string text = replaced(replaced(std::string(kHeaderText), "UPPER", upper(name)), "NAME", name);
+  text = replaced(replaced(text, "@ARGUMENTS@", arguments(parts)), "@INPUTS@", names);
+  text = replaced(replaced(text, "@SIZES@", sizes), "@SHAPES@", shapes);
   text = replaced(text, "MEMORY KiB", kib(parts.arena + parts.fixed + parts.scratch * width) + " KiB");
   text = replaced(text, "WEIGHTS KiB", kib(static_cast<std::int64_t>(parts.values.size()) * width) + " KiB");
-  return replaced(replaced(text, "UPPER", upper(name)), "NAME", name);
+  return text;
 }
 
 std::string c_weights(const CParts& parts) {

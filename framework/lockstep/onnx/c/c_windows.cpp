@@ -1,4 +1,5 @@
 // Convolutions, pooling and resampling.
+#include <algorithm>
 #include <array>
 
 #include "lockstep/core/format.h"
@@ -35,23 +36,35 @@ std::string geometry(const Shape& in, const Shape& out, const Numbers& kernel, s
                    three(spatial(out)), three(kernel), three(stride), three(padding, 0), three(dilation));
 }
 
+// Calls a function for each image of a value: a value in the middle of a model may have several for one sample.
+// `further`: the arguments behind y and x.
+void call_for_images(const CNode& n, std::string_view function, const std::string& further) {
+  const Shape &x = n.types[0].shape, &y = n.shape();
+  if (x[0] == 1) return n.body.call(std::string(function), formatted("{}, {}, {}", n.outputs[0], n.inputs[0], further));
+  n.body.add(formatted("for (i = 0; i < {}; ++i)", x[0]));
+  n.body.call(std::string(function),
+              formatted("{} + i * {}, {} + i * {}, {}", n.outputs[0], y.elements() / std::max<std::int64_t>(y[0], 1),
+                        n.inputs[0], x.elements() / std::max<std::int64_t>(x[0], 1), further));
+}
+
 void write_convolution(const CNode& n, const ConvolutionOp& op) {
   n.require(op.epilogue() == Epilogue{}, "an epilogue");
   const Shape &x = n.types[0].shape, &weight = n.types[1].shape;
   constexpr std::int64_t kLanes = 16;
   n.body.scratch(weight.tail().elements() * kLanes);
   n.body.need("convolution");
-  n.body.call("convolve", formatted("{}, {}, {}, {}, scratch, {}", n.outputs[0], n.inputs[0], n.inputs[1],
-                                    n.inputs.size() > 2 ? n.inputs[2] : "NULL",
-                                    geometry(x, n.shape(), spatial(weight), op.options().groups, op.options().axes)));
+  call_for_images(n, "convolve",
+                  formatted("{}, {}, scratch, {}", n.inputs[1], n.inputs.size() > 2 ? n.inputs[2] : "NULL",
+                            geometry(x, n.shape(), spatial(weight), op.options().groups, op.options().axes)));
 }
 
 // A convolution from y to x has the geometry.
 void write_spread(const CNode& n, const ConvolutionBackwardDataOp& op) {
   n.body.need("convolution");
-  n.body.call("spread", formatted("{}, {}, {}, {}", n.outputs[0], n.inputs[0], n.inputs[1],
-                                  geometry(n.shape(), n.types[0].shape, spatial(n.types[1].shape), op.options().groups,
-                                           op.options().axes)));
+  call_for_images(n, "spread",
+                  formatted("{}, {}", n.inputs[1],
+                            geometry(n.shape(), n.types[0].shape, spatial(n.types[1].shape), op.options().groups,
+                                     op.options().axes)));
 }
 
 void write_pool(const CNode& n, const PoolOp& op) {
@@ -59,9 +72,9 @@ void write_pool(const CNode& n, const PoolOp& op) {
   for (const PoolAxis& axis : op.options().axes) kernel.push_back(axis.kernel);
   n.require(n.outputs.size() == 1 || n.outputs[1].empty(), "positions of maxima as an output");
   n.body.need("convolution");
-  n.body.call("pool", formatted("{}, {}, {}, {}, {}", n.outputs[0], n.inputs[0], op.kind() == Pool::Average ? 1 : 0,
-                                op.options().count_include_pad ? 1 : 0,
-                                geometry(n.types[0].shape, n.shape(), kernel, 1, op.options().axes)));
+  call_for_images(n, "pool",
+                  formatted("{}, {}, {}", op.kind() == Pool::Average ? 1 : 0, op.options().count_include_pad ? 1 : 0,
+                            geometry(n.types[0].shape, n.shape(), kernel, 1, op.options().axes)));
 }
 
 // One axis after the other, between the two halves of the scratch memory.

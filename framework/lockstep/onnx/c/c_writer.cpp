@@ -11,7 +11,9 @@ namespace lockstep::onnx {
 std::string c_number(double value) {
   if (std::isnan(value)) return "(real)NAN";
   if (std::isinf(value)) return value > 0 ? "(real)INFINITY" : "(real)-INFINITY";
-  return formatted("(real){}", value);
+  const std::string digits = formatted("{}", value);
+  const bool is_whole = digits.find_first_of(".e") == std::string::npos;  // C takes -0 for the integer 0
+  return formatted("(real){}{}", digits, is_whole ? ".0" : "");
 }
 
 std::string c_list(const std::vector<std::int64_t>& values) {
