@@ -188,6 +188,8 @@ std::vector<Row> elementwise_rows() {
                    ((x > 1 ? 1 : 0) + (x >= 0.5 ? 2 : 0) + (x < -1 ? 4 : 0) + (x <= -0.5 ? 8 : 0) + (x > 0 ? 16 : 32));
           }),
       unary(
+          "detach", [](Value x) { return x * x * detach(sign(x)); }, [](double x) { return x * std::abs(x); }),
+      unary(
           "where_with_numbers", [](Value x) { return where(greater(x, 0), x * x, 0.25) + where(less(x, 1), 2, x); },
           [](double x) { return (x > 0 ? x * x : 0.25) + (x < 1 ? 2 : x); }),
       {.op = "pointwise",

@@ -34,9 +34,10 @@ OptionGroup field_rows(Options& o) {
   return {
       "Fields",
       {field_row("label", option_value(fields.label), "COLUMN",
-                 "of csv: the column with the class of a row, a number or a text, in place of --targets; of train_recsys: the "
-                 "column or array of labels, numbers from 0 to 1", classes,
-                 true),
+                 "of csv: the column with the class of a row, a number or a text, in place of --targets; of "
+                 "train_recsys: the "
+                 "column or array of labels, numbers from 0 to 1",
+                 classes, true),
        field_row("missing", option_value(fields.missing), "",
                  "of csv, cells that are empty, NA, nan, ...: error; skip: leave the row out; mean: for an input take "
                  "the mean of its column in the training samples, and leave out a row without target or class",
