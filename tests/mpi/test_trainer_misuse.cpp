@@ -194,7 +194,6 @@ TEST(Options, ThatDifferBetweenRanksAreNamed) {
   expect_contains(error([](Options& o) { o.global_batch = 64; }), "has 'global batch 64'");
   expect_contains(error([](Options& o) { o.guards.compare_every = 7; }), "has 'compared every 7'");
   expect_contains(error([](Options& o) { o.rule = optim::sgd({.momentum = 0.8}); }), "has 'rule sgd momentum 0.8'");
-  expect_contains(error([](Options& o) { o.seed = 1; }), "has 'seed 1'");
   expect_contains(error([](Options& o) { o.autotune = true; }), "has 'autotune true'");
   expect_contains(error([](Options& o) { o.parallel.topk = 0.5; }), "has 'hook the largest 50%");
   expect_contains(error([](Options& o) { o.accumulate = 0; }), formatted("rank {} on host", world().size() - 1));

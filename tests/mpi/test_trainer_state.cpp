@@ -376,6 +376,7 @@ TEST(State, RankZerosWeightsAreEverybodys) {
   task.options.seed = 5;
   const Rig root(Communicator::self(), task);
   EXPECT_EQ(rig.trainer->weights_hash(), root.trainer->weights_hash());
+  EXPECT_EQ(rig.trainer->options().seed, 5U) << "and so are the permutations of the samples";
 }
 
 TEST(Input, ThatDoesNotFitIsNamed) {

@@ -42,14 +42,14 @@ std::string text_of(const TrainerOptions& o, const std::vector<data::Field>& fie
   const ParallelOptions& p = o.parallel;
   const GuardOptions& g = o.guards;
   std::string text = fmt::format(
-      "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nseed {}\nrule {} {}\nweight decay {}\n"
+      "global batch {}\nshards {}\nmicro-batches {}\nprecision {}{}\nrule {} {}\nweight decay {}\n"
       "bucket bytes {}\nclip norm {}\npath {}\nshare weights {}\nshard optimizer {}\nwire {}\noverlap {}\n"
       "late updates {}\nhook {}\nautotune {}\nlocal steps {}\nsums of callbacks {}\nclip value {}\nclip layer norm "
       "{}\nmoving "
       "average {}\nmean from epoch {}\nnoise scale {}\nportable bits {}\n",
-      o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.seed,
-      o.rule->name(), o.rule->settings(), o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path),
-      p.share_weights, p.shard_optimizer, static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates,
+      o.global_batch, o.shards, o.accumulate, name_of(o.precision), o.compile.bf16 ? " with bf16" : "", o.rule->name(),
+      o.rule->settings(), o.update.weight_decay, o.bucket_bytes, o.clip_norm, static_cast<int>(p.path), p.share_weights,
+      p.shard_optimizer, static_cast<int>(p.wire), static_cast<int>(p.overlap), p.late_updates,
       p.hook ? p.hook->describe() : "none", o.autotune, p.local_steps, o.sums, o.update.clip_value,
       o.update.clip_layer_norm, o.average.ema, o.average.swa_start, o.noise_scale, o.is_portable());
   text +=
@@ -72,6 +72,7 @@ TrainerOptions agreed(const comm::Communicator& comm, TrainerOptions options, co
     check_trainer_options(options, fields, comm.size());
   });
   comm::check_same(comm, "a trainer's options", text_of(options, fields));
+  options.seed = comm.broadcast_value(options.seed);  // as rank 0's weights are everybody's
   return options;
 }
 

@@ -24,7 +24,7 @@ struct TrainerOptions {
   std::int64_t shards = 0;      // number of shards per step; 0: one per rank
   std::int64_t accumulate = 1;  // micro-batches per shard
   DType precision = DType::F32;
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;                        // of weights, samples and dropout; rank 0's is everybody's
   std::shared_ptr<optim::UpdateRule> rule = {};  // empty: plain SGD
   parallel::UpdaterOptions update = {};
   parallel::TableOptions tables = {};  // of sparse tables: their rules, and where rows lie
