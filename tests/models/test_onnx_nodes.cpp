@@ -198,6 +198,17 @@ TEST(OnnxNodes, RefuseConstantsThatDoNotFit) {
     });
   };
   EXPECT_TRUE(has(refused("Add", {{1}}), "input 1 is missing, expected a constant"));
+  EXPECT_EQ(
+      values_of(computed(counted({1, 4}),
+                         [](Document& d) {  // reshaped to (range(1, 2), range(4, 5)) = (1, 4)
+                           const auto number = [&](std::int64_t n) {
+                             return d.constant(Tensor::from<std::int64_t>(Shape{}, Numbers{n}));
+                           };
+                           const std::string one = d.add("Range", {number(1), number(2), number(1)});
+                           const std::string four = d.add("Range", {number(4), number(5), number(1)});
+                           return d.add("Reshape", {"x", d.add("Concat", {one, four}, {{"axis", std::int64_t{0}}})});
+                         })),
+      (Floats{0, 1, 2, 3}));
   const std::string range = refused("Range", {{1}, {2, 3}, {1}});
   EXPECT_TRUE(has(range, "a range of lists")) << range;
   EXPECT_TRUE(has(refused("Div", {{kLeast}, {-1}}), "is divided by -1"));

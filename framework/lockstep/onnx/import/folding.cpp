@@ -21,19 +21,30 @@ List list_of(const NodeReader& r, std::size_t i) {
   return list;
 }
 
+namespace {
+
+const Folding* folding_of(std::string_view op) {
+  for (const std::span<const Folding> rows : {arithmetic_foldings(), arrangement_foldings()}) {
+    const auto found = std::ranges::find(rows, op, &Folding::op);
+    if (found != rows.end()) return &*found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_folded(std::string_view op) { return folding_of(op) != nullptr; }
+
 bool fold(const NodeReader& reader) {
   if (reader.inputs() == 0) return false;
   for (std::size_t i = 0; i < reader.inputs(); ++i) {
     // A parameter is no constant: training changes it.
     if (reader.has(i) && (reader.constant(i) == nullptr || reader.parameter(i) != nullptr)) return false;
   }
-  for (const std::span<const Folding> rows : {arithmetic_foldings(), arrangement_foldings()}) {
-    const auto found = std::ranges::find(rows, std::string_view(reader.node().op), &Folding::op);
-    if (found == rows.end()) continue;
-    found->fold(reader);
-    return true;
-  }
-  return false;
+  const Folding* const folding = folding_of(reader.node().op);
+  if (folding == nullptr) return false;
+  folding->fold(reader);
+  return true;
 }
 
 }  // namespace lockstep::onnx

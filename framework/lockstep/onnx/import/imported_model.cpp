@@ -77,6 +77,7 @@ Initializer values_of(FileTensor tensor) {
 
 void check_node(const FileNode& node) {
   const auto found = readings().find(node.op);
+  if (found == readings().end() && is_folded(node.op)) return;
   if (found == readings().end()) {
     std::string names;
     for (const auto& [name, reading] : readings()) names += formatted("{}{}", names.empty() ? "" : ", ", name);
@@ -171,7 +172,11 @@ void ImportedGraph::trace_nodes(Tracing& tracing, const std::vector<Value>& inpu
   for (const FileNode& node : file_.nodes) {
     const Graph::Scope scope(tracing.graph, node.name);
     const NodeReader reader(node, tracing);
-    if (!fold(reader)) readings().at(node.op).read(reader);
+    if (!fold(reader)) {
+      const auto reading = readings().find(node.op);
+      reader.require(reading != readings().end(), "an input is known only when the model runs, expected constants");
+      reading->second.read(reader);
+    }
     const auto buffer = parameters_.find(node.outputs.front());  // of a Constant
     if (buffer != parameters_.end()) tracing.operands[node.outputs.front()].parameter = buffer->second;
   }

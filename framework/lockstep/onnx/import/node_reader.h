@@ -116,6 +116,8 @@ std::span<const Reading> reduction_readings();  // sums, means, greatest and lea
 // Computes a node whose inputs are all constants, if its operator is one with which sizes are computed; else returns
 // false.
 bool fold(const NodeReader& reader);
+// Whether fold() has the operator.
+bool is_folded(std::string_view op);
 
 // Rules that nodes of values and of constants share. The sizes of a Reshape: 0 stands for those of x, one -1 for what
 // is left.
