@@ -36,7 +36,7 @@ CHEAP = [(1, 1, "baseline"), (2, 2, "avx2"), (3, 3, "avx512")]
 @functools.cache
 def levels():
     """Those that the programs have for this processor, slowest first, as they name them themselves."""
-    command = [str(word) for word in program("train_toy", "--max-steps", 1)]
+    command = [str(word) for word in program("lockstep", "inspect", "mlp", "--plan")]
     refused = subprocess.run(command, env=clean_environment(LOCKSTEP_ISA="none"), capture_output=True, text=True, check=False, timeout=100).stderr
     return re.search(r"expected a level that this machine supports: ([\w, ]+)", refused)[1].split(", ")
 
