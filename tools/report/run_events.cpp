@@ -48,8 +48,8 @@ std::int64_t step_of_progress(const std::string& text) {
 }
 
 bool RunEvents::update() {
-  allow_many_files();
   if (!files_) {
+    allow_many_files();
     if (!train::LogFiles::has_files(run_)) return false;
     files_ = std::make_unique<train::LogFiles>(run_);
   } else {

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,14 +16,12 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/shared_number.h"
 #include "lockstep/core/tensor.h"
+#include "lockstep/host/process_memory.h"
 
 namespace lockstep::comm {
 namespace {
 
-std::size_t page_bytes() {
-  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
+using host::page_bytes;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
 

@@ -1,6 +1,7 @@
 #include "lockstep/host/process_memory.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -16,6 +17,11 @@ ProcessMemory process_memory() {
     if (line.starts_with("VmHWM:")) memory.peak = bytes();
   }
   return memory;
+}
+
+std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
 }
 
 void release_freed_memory() {

@@ -1,20 +1,11 @@
 #include "lockstep/plan/parameter_memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "lockstep/core/error.h"
+#include "lockstep/host/process_memory.h"
 
 namespace lockstep::plan {
-namespace {
-
-std::size_t page() {
-  static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-
-}  // namespace
-
 LazyPages::LazyPages(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -29,8 +20,9 @@ LazyPages::~LazyPages() {
 }
 
 void LazyPages::drop(std::size_t begin, std::size_t end) {
-  begin = (begin + page() - 1) / page() * page();
-  end = end / page() * page();
+  const std::size_t page = host::page_bytes();
+  begin = (begin + page - 1) / page * page;
+  end = end / page * page;
   if (begin < end) madvise(data_ + begin, end - begin, MADV_DONTNEED);
 }
 

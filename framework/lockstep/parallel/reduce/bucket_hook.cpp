@@ -53,15 +53,16 @@ void TopKHook::start(int number, std::span<float> gradient) {
   auto& [mine, all] = *bucket.messages;
   const auto count = static_cast<std::size_t>(chosen_of(std::ssize(gradient)));
   bucket.gradient = gradient;
-  bucket.before = bucket.kept;
   mine.clear();
   for (std::size_t i = 0; i < gradient.size() && mine.size() < count; ++i) {
     if (!std::isfinite(gradient[i])) mine.push_back({static_cast<std::int32_t>(i), gradient[i]});
   }
   if (mine.empty()) {
-    for (std::size_t i = 0; i < gradient.size(); ++i) bucket.kept[i] += gradient[i];
+    std::swap(bucket.kept, bucket.before);
+    for (std::size_t i = 0; i < gradient.size(); ++i) bucket.kept[i] = bucket.before[i] + gradient[i];
     choose_largest(bucket, count);
   } else {
+    bucket.before = bucket.kept;
     mine.resize(count, mine.back());  // all ranks send the same number of elements; the copies have no effect
   }
   all.resize(count * static_cast<std::size_t>(comm_->size()));
