@@ -127,13 +127,13 @@ void add_generate_command(CLI::App& app) {
       ->check(train::whole_number<std::int64_t>)
       ->capture_default_str();
   command->add_option("--temperature", o->sampling.temperature, "Divides the logits; 0: always the likeliest token")
-      ->check([](const std::string& text) { return train::number(text); })
+      ->check([](const std::string& text) { return train::any_number(text); })
       ->capture_default_str();
   command->add_option("--top-k", o->sampling.top_k, "Only the N likeliest tokens; 0: all")
       ->check(train::whole_number<std::int64_t>)
       ->capture_default_str();
   command->add_option("--top-p", o->sampling.top_p, "Only the likeliest tokens that together have this probability")
-      ->check([](const std::string& text) { return train::number(text); })
+      ->check([](const std::string& text) { return train::any_number(text); })
       ->capture_default_str();
   command->add_option("--seed", o->seed, "Seed of the choices")
       ->check(train::whole_number<std::uint64_t>)

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSite = "weights";
+constexpr std::string_view kWeightsSite = "weights";
 
 // Options of the framework that say what a model computes or which samples it sees, further to those that shape the
 // model and those of some data sets. All others are about training.
@@ -96,13 +96,13 @@ fs::path find_program(const std::string& name) {
 std::string program_of(const nlohmann::json& metadata, const std::string& file) {
   const auto program = metadata.find("program");
   check(
-      metadata.is_object() && program != metadata.end() && program->is_string(), kSite,
+      metadata.is_object() && program != metadata.end() && program->is_string(), kWeightsSite,
       "{}: it has no record of the program that wrote it, expected a checkpoint; --program PATH names the program, and "
       "its options are then all to be given",
       file);
   auto name = program->get<std::string>();
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+";
-  check(!name.empty() && name.front() != '.' && name.find_first_not_of(kLetters) == name.npos, kSite,
+  check(!name.empty() && name.front() != '.' && name.find_first_not_of(kLetters) == name.npos, kWeightsSite,
         "{}: '{}' is its program, expected the name of one; --program PATH names another", file, name);
   return name;
 }
@@ -111,7 +111,7 @@ std::vector<std::string> arguments_for(const nlohmann::json& metadata, const Use
   std::vector<std::string> words;
   const nlohmann::json options =
       metadata.is_object() ? metadata.value("options", nlohmann::json::object()) : nlohmann::json::object();
-  check(options.is_object(), kSite, "{}: 'options' in its metadata cannot be used: expected an object",
+  check(options.is_object(), kWeightsSite, "{}: 'options' in its metadata cannot be used: expected an object",
         request.weights.string());
   train::Options defaults;
   std::map<std::string, bool> needed;  // of the framework's options; others are the program's own

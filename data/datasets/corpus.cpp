@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 32> kNouns{
     "wagon", "yard", "zebra", "bell", "cup",    "drum",  "egg",  "fork", "gate",   "house"};
 constexpr double kMoreClauses = 1.0 / 3, kAdjective = 0.5, kMoreSentences = 7.0 / 8;
 constexpr int kFirstNumber = 10, kLastNumber = 99;
-constexpr std::int64_t kEval = 512;  // samples of an evaluation that no option limits
+constexpr std::int64_t kEvalSamples = 512;  // samples of an evaluation that no option limits
 
 // The states: where a text starts, after a sentence, and for each name those that remember it.
 enum Of : std::size_t { kVerb, kObject, kSingular, kSingularNoun, kPlural, kPluralNoun, kAfterClause, kStates };
@@ -118,7 +118,7 @@ void CorpusDataset::read(std::int64_t index, std::span<std::byte* const> out) co
 data::DatasetEntry corpus_entry(const TextOptions& options) {
   const auto open = [&options](const data::DatasetOptions& wanted, data::Split split) {
     CorpusOptions chosen{.context = options.context, .size = options.samples};
-    if (split == data::Split::Eval && wanted.limit_eval == 0) chosen.size = std::min(options.samples, kEval);
+    if (split == data::Split::Eval && wanted.limit_eval == 0) chosen.size = std::min(options.samples, kEvalSamples);
     chosen.seed = mix(wanted.seed, split == data::Split::Train ? 0 : 1);
     return std::make_unique<CorpusDataset>(chosen);
   };

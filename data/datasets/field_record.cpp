@@ -98,7 +98,7 @@ FieldRecord record_of(const Json& json) {
   return record;
 }
 
-std::string names_of(const std::vector<RecordedField>& fields) {
+std::string recorded_names(const std::vector<RecordedField>& fields) {
   std::string names;
   for (const RecordedField& field : fields) names += (names.empty() ? "" : ", ") + field.name;
   return names;
@@ -110,14 +110,14 @@ void add_entries(const FieldRecord& record, const std::vector<RecordedField>& tr
                  std::vector<data::FieldNormalisation>& entries) {
   const bool series = record.axes.series;
   check(names.size() == trained.size(), kRecordSite, "--{} has {} arrays ({}), the model was trained with {} ({})",
-        option, names.size(), joined(names, ", "), trained.size(), names_of(trained));
+        option, names.size(), joined(names, ", "), trained.size(), recorded_names(trained));
   for (std::size_t i = 0; i < names.size(); ++i) {
     const RecordedField& before = trained[i];
     const Field& now = fields[data::find_field(kRecordSite, fields, names[i])];
     const bool elsewhere =
         names[i] != before.name && std::ranges::find(trained, names[i], &RecordedField::name) != trained.end();
     check(!elsewhere, kRecordSite, "--{} has '{}' where the model was trained with '{}': expected the order {}", option,
-          names[i], before.name, names_of(trained));
+          names[i], before.name, recorded_names(trained));
     const bool fits = now.shape.rank() == axes || now.shape.rank() == axes + 1;
     check(fits && data::channels_of(now, axes, series) == channels_of(before, axes, series), kRecordSite,
           "'{}' has samples {}, the model was trained with '{}' of samples {}: expected {} spatial dimensions and {} "
@@ -169,7 +169,7 @@ std::vector<NamedTensor> decoded(const FieldRecord& record, const Tensor& predic
   const int axis = channel_axis(record.axes);
   check(shape.rank() == axes + 2 && shape[axis] == expected, kPredict,
         "the prediction is {}, expected (samples, {} channels, {} spatial sizes){}: the targets are {}", shape.str(),
-        expected, axes, series ? " with the channels behind the time" : "", names_of(record.targets));
+        expected, axes, series ? " with the channels behind the time" : "", recorded_names(record.targets));
   std::int64_t inner = 1;
   for (int d = axis + 1; d < shape.rank(); ++d) inner *= shape[d];
   std::vector<NamedTensor> arrays;

@@ -16,7 +16,7 @@ namespace {
 using data::DatasetOptions;
 using data::RunData;
 using data::Split;
-using Files = std::unique_ptr<data::ImageFiles>;
+using OpenFiles = std::unique_ptr<data::ImageFiles>;
 
 // The bytes of --cache-mb that a set of `samples` of all `total` samples gets.
 std::size_t cache_share(const DatasetOptions& o, std::int64_t samples, std::int64_t total) {
@@ -25,7 +25,7 @@ std::size_t cache_share(const DatasetOptions& o, std::int64_t samples, std::int6
 }
 
 // Decoded files. In memory stay whole images where crops are random, else what became of them.
-std::unique_ptr<data::Dataset> decoded(Files files, data::DecodeOptions decode, std::size_t cache) {
+std::unique_ptr<data::Dataset> decoded(OpenFiles files, data::DecodeOptions decode, std::size_t cache) {
   const bool random = decode.crop.crop == data::Crop::Random;
   if (random) decode.cache_bytes = cache;
   auto images = std::make_unique<data::DecodedImages>(std::move(files), decode);
@@ -33,7 +33,7 @@ std::unique_ptr<data::Dataset> decoded(Files files, data::DecodeOptions decode, 
   return std::make_unique<data::CachedDataset>(std::move(images), cache);
 }
 
-RunData decode_both(const DatasetOptions& o, Files train, Files eval) {
+RunData decode_both(const DatasetOptions& o, OpenFiles train, OpenFiles eval) {
   const std::int64_t sizes[] = {train->size(), eval->size()}, total = sizes[0] + sizes[1];
   const data::DecodeOptions training = data::decode_options(o, Split::Train, *train);
   const data::DecodeOptions evaluation = data::decode_options(o, Split::Eval, *train);

@@ -16,12 +16,12 @@
 namespace lockstep::data {
 namespace {
 
-FunctionDataset numbers(std::int64_t size) {
+FunctionDataset record_numbers(std::int64_t size) {
   return FunctionDataset(
       {.size = size,
        .fields = {{"x", {2, 3}, DType::F64}, {"none", {0}, DType::F32}, {"label", Shape{}, DType::I32}},
        .classes = 5,
-       .description = "numbers",
+       .description = "record_numbers",
        .read = [](std::int64_t i, auto out) {
          double x[6];
          std::iota(x, x + 6, static_cast<double>(10 * i));
@@ -44,7 +44,7 @@ Bytes content(const std::filesystem::path& path) {
 }
 
 TEST(Records, ASetIsReadAsItWasPacked) {
-  const auto set = numbers(100);
+  const auto set = record_numbers(100);
   for (const std::uint64_t file_bytes : {std::uint64_t{1}, std::uint64_t{500}, std::uint64_t{1} << 20}) {
     const TempDir dir;
     EXPECT_EQ(pack_dataset(set, {.folder = dir.path(), .name = "n", .file_bytes = file_bytes}), 100);
@@ -61,7 +61,7 @@ TEST(Records, ASetIsReadAsItWasPacked) {
 
 TEST(Records, AnEmptySetHasNoSamples) {
   const TempDir dir;
-  pack_dataset(numbers(0), {.folder = dir.path(), .name = "none"});
+  pack_dataset(record_numbers(0), {.folder = dir.path(), .name = "none"});
   EXPECT_EQ(open_records(dir / "none.index", {})->size(), 0);
 }
 
@@ -89,7 +89,7 @@ TEST(Records, ImageFilesStayAsTheyAre) {
 }
 
 TEST(Records, ShuffledPackingIsAPermutationOfTheSeed) {
-  const auto set = numbers(50);
+  const auto set = record_numbers(50);
   const TempDir dir;
   pack_dataset(set, {.folder = dir.path(), .name = "a", .shuffle_seed = 4});
   pack_dataset(set, {.folder = dir.path(), .name = "b", .shuffle_seed = 4});
@@ -115,14 +115,14 @@ TEST(Records, ShuffledPackingIsAPermutationOfTheSeed) {
 
 TEST(Records, DamageIsNamedWithFileRecordAndOffset) {
   const TempDir dir;
-  pack_dataset(numbers(20), {.folder = dir.path(), .name = "n", .file_bytes = 500});
+  pack_dataset(record_numbers(20), {.folder = dir.path(), .name = "n", .file_bytes = 500});
   const auto path = dir / "n-00001.records";
   const Bytes good = content(path);
   Bytes bad = good;
   bad[32 + 3 * 52 + 5] ^= 1;  // record 3 of the second file
   dir.write("n-00001.records", bad);
   const auto set = open_records(dir / "n.index", {});
-  EXPECT_EQ(sample_of(*set, 11), sample_of(numbers(20), 11));
+  EXPECT_EQ(sample_of(*set, 11), sample_of(record_numbers(20), 11));
   expect_error([&] { sample_of(*set, 12); }, {"n-00001.records", "record 3 at offset 188", "damaged", "XXH3-64"});
   bad = good;
   bad[bad.size() - 3] ^= 1;
@@ -138,16 +138,16 @@ TEST(Records, DamageIsNamedWithFileRecordAndOffset) {
 
 TEST(Records, AFileThatShrinksWhileItIsOpenIsNamed) {
   const TempDir dir;
-  pack_dataset(numbers(20), {.folder = dir.path(), .name = "n"});
+  pack_dataset(record_numbers(20), {.folder = dir.path(), .name = "n"});
   const auto set = open_records(dir / "n.index", {});
   std::filesystem::resize_file(dir / "n-00000.records", 100);
-  EXPECT_EQ(sample_of(*set, 0), sample_of(numbers(20), 0));
+  EXPECT_EQ(sample_of(*set, 0), sample_of(record_numbers(20), 0));
   expect_error([&] { sample_of(*set, 7); }, {"n-00000.records", "record 7 at offset 396", "truncated"});
 }
 
 TEST(Records, ADamagedIndexIsNamed) {
   const TempDir dir;
-  pack_dataset(numbers(3), {.folder = dir.path(), .name = "n"});
+  pack_dataset(record_numbers(3), {.folder = dir.path(), .name = "n"});
   const Bytes good = content(dir / "n.index");
   for (std::size_t i = 0; i < good.size(); ++i) {
     Bytes bad = good;
@@ -167,10 +167,10 @@ TEST(Records, ADamagedIndexIsNamed) {
 
 TEST(Records, AnExistingSetIsNotOverwritten) {
   const TempDir dir;
-  pack_dataset(numbers(3), {.folder = dir.path(), .name = "n"});
-  expect_error([&] { pack_dataset(numbers(4), {.folder = dir.path(), .name = "n"}); }, {"n.index", "exists"});
-  expect_error([&] { pack_dataset(numbers(4), {.folder = dir.path(), .name = "a/b"}); }, {"a/b"});
-  expect_error([&] { pack_dataset(numbers(4), {.folder = dir.path(), .name = ""}); }, {"''"});
+  pack_dataset(record_numbers(3), {.folder = dir.path(), .name = "n"});
+  expect_error([&] { pack_dataset(record_numbers(4), {.folder = dir.path(), .name = "n"}); }, {"n.index", "exists"});
+  expect_error([&] { pack_dataset(record_numbers(4), {.folder = dir.path(), .name = "a/b"}); }, {"a/b"});
+  expect_error([&] { pack_dataset(record_numbers(4), {.folder = dir.path(), .name = ""}); }, {"''"});
 }
 
 // A writer that is destroyed before its end leaves no set, and no file that is not whole.
@@ -186,7 +186,7 @@ TEST(Records, AnUnfinishedSetIsNotThere) {
 
 TEST(Records, ThreadsReadAtOnce) {
   const TempDir dir;
-  const auto set = numbers(200);
+  const auto set = record_numbers(200);
   pack_dataset(set, {.folder = dir.path(), .name = "n", .file_bytes = 3000});
   const auto read = open_records(dir / "n.index", {});
   std::vector<std::thread> threads;

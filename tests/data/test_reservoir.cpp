@@ -14,7 +14,7 @@ namespace {
 
 using Policy = ReservoirPolicy;
 
-const std::vector<Field> kFields{{"x", {2}, DType::F32}, {"n", {}, DType::I64}};
+const std::vector<Field> kReservoirFields{{"x", {2}, DType::F32}, {"n", {}, DType::I64}};
 
 // Offers the samples [from, to), each with its number in all elements, in batches of `batch`.
 void offer(Reservoir& reservoir, std::int64_t from, std::int64_t to, std::int64_t batch = 1) {
@@ -44,7 +44,7 @@ std::vector<std::int64_t> ids_of(const Reservoir& reservoir) {
 std::vector<int> survivors(std::int64_t samples, int seeds, Policy policy) {
   std::vector<int> count(static_cast<std::size_t>(samples));
   for (int seed = 0; seed < seeds; ++seed) {
-    Reservoir reservoir(kFields, {.capacity = 10, .policy = policy}, static_cast<std::uint64_t>(seed));
+    Reservoir reservoir(kReservoirFields, {.capacity = 10, .policy = policy}, static_cast<std::uint64_t>(seed));
     offer(reservoir, 0, samples);
     for (std::int64_t n = 0; n < samples; ++n) reservoir.release();
     const std::vector<std::int64_t> ids = ids_of(reservoir);
@@ -71,7 +71,7 @@ TEST(Reservoir, RecentForgetsExponentially) {
 }
 
 TEST(Reservoir, DrawsDistinctPastSamplesUpToItsFraction) {
-  Reservoir reservoir(kFields, {.capacity = 40, .replay = 0.75}, 1);
+  Reservoir reservoir(kReservoirFields, {.capacity = 40, .replay = 0.75}, 1);
   EXPECT_TRUE(reservoir.draw(8).empty()) << "nothing is held";
   offer(reservoir, 0, 3);
   EXPECT_EQ(reservoir.draw(8).size(), 3U);
@@ -87,8 +87,8 @@ TEST(Reservoir, DrawsDistinctPastSamplesUpToItsFraction) {
 
 TEST(Reservoir, TheStateLeavesOutBatchesThatWereMadeAhead) {
   for (const Policy policy : {Policy::Uniform, Policy::Recent}) {
-    Reservoir behind(kFields, {.capacity = 7, .policy = policy}, 3),
-        ahead(kFields, {.capacity = 7, .policy = policy}, 3);
+    Reservoir behind(kReservoirFields, {.capacity = 7, .policy = policy}, 3),
+        ahead(kReservoirFields, {.capacity = 7, .policy = policy}, 3);
     offer(ahead, 0, 40, 4);
     offer(ahead, 40, 42, 4);  // a batch that is being made
     for (std::int64_t batch = 0; batch < 10; ++batch) {
@@ -104,7 +104,7 @@ TEST(Reservoir, TheStateLeavesOutBatchesThatWereMadeAhead) {
 }
 
 TEST(Reservoir, GoesOnFromItsStateWithTheSameChoices) {
-  Reservoir whole(kFields, {.capacity = 7}, 3), restored(kFields, {.capacity = 7}, 3);
+  Reservoir whole(kReservoirFields, {.capacity = 7}, 3), restored(kReservoirFields, {.capacity = 7}, 3);
   offer(whole, 0, 20, 4);
   for (int batch = 0; batch < 5; ++batch) whole.release();
   {
@@ -124,9 +124,9 @@ TEST(Reservoir, GoesOnFromItsStateWithTheSameChoices) {
 }
 
 TEST(Reservoir, BadOptionsAndStatesAreNamed) {
-  expect_error([] { Reservoir(kFields, {.capacity = 0}, 1); }, {"capacity 0"});
-  expect_error([] { Reservoir(kFields, {.capacity = 1, .replay = 1}, 1); }, {"is 1", "below 1"});
-  Reservoir reservoir(kFields, {.capacity = 2}, 1);
+  expect_error([] { Reservoir(kReservoirFields, {.capacity = 0}, 1); }, {"capacity 0"});
+  expect_error([] { Reservoir(kReservoirFields, {.capacity = 1, .replay = 1}, 1); }, {"is 1", "below 1"});
+  Reservoir reservoir(kReservoirFields, {.capacity = 2}, 1);
   expect_error([&] { reservoir.restore({}, {.offered = 1, .batches = 1, .held = 1}); }, {"0 samples with counts of 1"});
   expect_error([&] { reservoir.restore({{}}, {.offered = 1, .batches = 1, .held = 1}); }, {"0 bytes, expected 16"});
   expect_error([&] { reservoir.restore({{}}, {.offered = 0, .batches = 1, .held = 1}); }, {"1 samples of 0"});

@@ -9,7 +9,7 @@
 namespace lockstep::data {
 namespace {
 
-const std::vector<Field> kFields{{"image", {2, 5, 6}, DType::U8}, {"label", Shape{}, DType::I32}};
+const std::vector<Field> kTransformFields{{"image", {2, 5, 6}, DType::U8}, {"label", Shape{}, DType::I32}};
 
 // Pixels 1 to 60, all different, so an output tells where each came from; 0 is padding.
 template <class T = float>
@@ -22,7 +22,7 @@ std::vector<T> apply(const ImageTransform& transform, const SampleKey& key) {
   const std::byte* in[] = {reinterpret_cast<const std::byte*>(pixels.data()),
                            reinterpret_cast<const std::byte*>(&label)};
   std::byte* out[] = {reinterpret_cast<std::byte*>(image.data()), reinterpret_cast<std::byte*>(&out_label)};
-  transform.apply(key, kFields, in, out);
+  transform.apply(key, kTransformFields, in, out);
   EXPECT_EQ(out_label, 4);
   return image;
 }
@@ -42,8 +42,8 @@ TEST(ImageTransform, Normalises) {
     EXPECT_NEAR(image[i], expected, 1e-6);
     EXPECT_NEAR(image64[i], expected, 1e-14);
   }
-  EXPECT_EQ(ImageTransform(exact).fields(kFields)[0].dtype, DType::F64);
-  EXPECT_EQ(ImageTransform(exact).fields(kFields)[1], kFields[1]);
+  EXPECT_EQ(ImageTransform(exact).fields(kTransformFields)[0].dtype, DType::F64);
+  EXPECT_EQ(ImageTransform(exact).fields(kTransformFields)[1], kTransformFields[1]);
 }
 
 TEST(ImageTransform, CropsAreShiftsWithBlackAroundAndAllOccur) {
@@ -140,7 +140,7 @@ TEST(ImageTransform, BadOptionsAreNamed) {
   expect_error([] { ImageTransform({.crop_padding = -1}); }, {"crop padding -1"});
   expect_error([] { ImageTransform({.stddev = {0.0f}}); }, {"standard deviation 0"});
   expect_error([] { ImageTransform({.output = DType::I32}); }, {"i32", "f32 or f64"});
-  expect_error([] { (void)ImageTransform({.mean = {0, 0, 0}}).fields(kFields); }, {"3 values", "2 channels"});
+  expect_error([] { (void)ImageTransform({.mean = {0, 0, 0}}).fields(kTransformFields); }, {"3 values", "2 channels"});
   expect_error([] { (void)ImageTransform({}).fields({{"x", {3}, DType::U8}}); }, {"no field 'image'", "x"});
   expect_error([] { (void)ImageTransform({}).fields({{"image", {3}, DType::U8}}); }, {"(3)", "(channels"});
 }

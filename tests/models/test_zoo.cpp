@@ -176,20 +176,20 @@ TEST(WiderModels, WhatTheyCannotBeIsNamed) {
 class EveryModel : public testing::TestWithParam<std::string> {};
 
 // Small images, so that the deep ones stay quick: what they need, where the registry's own are large.
-Shape small_image(const models::ModelEntry& entry) {
+Shape small_image_of(const models::ModelEntry& entry) {
   return entry.image == Shape{3, 224, 224} ? Shape{3, 32, 32} : entry.image;
 }
 
 TEST_P(EveryModel, CompilesForTrainingAndEvaluatesToFiniteLogits) {
   const models::ModelEntry& entry = models::find_model(GetParam());
   const std::int64_t samples = 2, classes = 7;
-  const auto model = models::build_model(entry.name, classes, small_image(entry));
+  const auto model = models::build_model(entry.name, classes, small_image_of(entry));
   const auto function = [&](const plan::Inputs& in) {
     const Value logits = (*model)(in["image"]);
     return plan::Traced{.loss = cross_entropy(logits, in["label"]), .prediction = logits};
   };
   plan::CompiledModel compiled(model->named_parameters(), function);
-  const std::map<std::string, Type> inputs{{"image", {small_image(entry).batched(samples), DType::F32}},
+  const std::map<std::string, Type> inputs{{"image", {small_image_of(entry).batched(samples), DType::F32}},
                                            {"label", {Shape{samples}, DType::I32}}};
   const plan::Plan& training = compiled.plan(Mode::Train, inputs);  // throws if a parameter has no gradient
   EXPECT_EQ(training.batch(), samples);

@@ -13,7 +13,7 @@ constexpr std::int64_t kSamples = 3, kFeatures = 4;
 
 enum class Read : std::uint8_t { Sequence, Last, All };  // y; h and c after the last step; all of them
 
-struct Setting {
+struct RecurrentSetting {
   RecurrentCell cell;
   std::int64_t steps = 4, hidden = 3;
   int directions = 1;
@@ -28,7 +28,7 @@ double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 // The values that a cell needs of one direction: x, weight_ih, weight_hh, and both biases, if there are any.
 class Cell {
  public:
-  Cell(const Setting& s, std::span<const Array> in, int direction)
+  Cell(const RecurrentSetting& s, std::span<const Array> in, int direction)
       : s_(s), in_(in), first_(1 + static_cast<std::size_t>(direction) * s.per_direction()) {}
   // Element `row` of W_ih x + b_ih at a step of a sample, and of W_hh h + b_hh.
   double by_input(std::int64_t n, std::int64_t t, std::int64_t row) const {
@@ -62,13 +62,13 @@ class Cell {
   }
 
  private:
-  const Setting& s_;
+  const RecurrentSetting& s_;
   std::span<const Array> in_;
   std::size_t first_;
 };
 
 // The result of combine() for y, h and c, by plain loops.
-Array reference(const Setting& s, std::span<const Array> in) {
+Array reference(const RecurrentSetting& s, std::span<const Array> in) {
   const std::int64_t wide = s.directions * s.hidden;
   const bool lstm = s.cell == RecurrentCell::Lstm;
   const std::size_t states = 1 + static_cast<std::size_t>(s.directions) * s.per_direction();
@@ -99,13 +99,13 @@ Array reference(const Setting& s, std::span<const Array> in) {
   return y;
 }
 
-Value combine(const Setting& s, const RecurrentOutputs& out) {
+Value combine(const RecurrentSetting& s, const RecurrentOutputs& out) {
   if (s.read == Read::Sequence) return out.y;
   const Value last = s.cell == RecurrentCell::Lstm ? 2.0 * out.h - out.c : 2.0 * out.h;
   return s.read == Read::Last ? last : out.y + reshape(last, {kSamples, 1, s.directions * s.hidden});
 }
 
-Value trace(const Setting& s, std::span<const Value> v) {
+Value trace(const RecurrentSetting& s, std::span<const Value> v) {
   std::vector<RecurrentWeights> weights;
   for (std::size_t k = 1; weights.size() < static_cast<std::size_t>(s.directions); k += s.per_direction())
     weights.push_back({v[k], v[k + 1], s.bias ? v[k + 2] : Value(), s.bias ? v[k + 3] : Value()});
@@ -115,7 +115,7 @@ Value trace(const Setting& s, std::span<const Value> v) {
   return combine(s, lstm(v[0], weights, h, s.initial ? v[states + 1] : Value()));
 }
 
-Row row(std::string config, Setting s) {
+Row row(std::string config, RecurrentSetting s) {
   std::vector<Operand> operands{{Shape{kSamples, s.steps, kFeatures}}};
   for (int d = 0; d < s.directions; ++d) {
     operands.push_back({Shape{s.gates(), kFeatures}});

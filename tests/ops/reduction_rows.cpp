@@ -31,12 +31,12 @@ std::vector<std::vector<double>> collected(const Array& x, const std::vector<int
 
 using Values = std::vector<double>;
 
-double total(const Values& v) {
+double total_of(const Values& v) {
   double t = 0;
   for (const double x : v) t += x;
   return t;
 }
-double average(const Values& v) { return total(v) / static_cast<double>(v.size()); }
+double average(const Values& v) { return total_of(v) / static_cast<double>(v.size()); }
 double spread(const Values& v, double correction) {
   double t = 0;
   for (const double x : v) t += (x - average(v)) * (x - average(v));
@@ -48,12 +48,12 @@ double log_total(const Values& v) {
   return std::log(t);
 }
 
-using Function = std::function<double(const Values&)>;
+using ReductionFunction = std::function<double(const Values&)>;
 using Traced = std::function<Value(Value x, Axes axes, bool keep)>;
 
 // `axes` from 0 on and ascending; the op gets them counted from the end if `from_end`.
 Row reduction(std::string op, std::string config, Shape shape, std::vector<int> axes, bool keep, const Traced& traced,
-              const Function& function) {
+              const ReductionFunction& function) {
   const int rank = shape.rank();
   std::vector<int> given = axes;
   if (keep) std::ranges::transform(given, given.begin(), [rank](int axis) { return axis - rank; });
@@ -72,7 +72,7 @@ Row reduction(std::string op, std::string config, Shape shape, std::vector<int> 
 
 // All patterns of reduced and kept axes, with sizes that do not divide into lanes.
 void add_patterns(std::vector<Row>& rows, const std::string& op, const std::string& name, const Traced& traced,
-                  const Function& function) {
+                  const ReductionFunction& function) {
   const auto put = [&](const char* config, Shape shape, std::vector<int> axes, bool keep) {
     rows.push_back(reduction(op, name + "_" + config, std::move(shape), std::move(axes), keep, traced, function));
   };
@@ -113,7 +113,7 @@ Row softmax_row(std::string config, Shape shape, int axis, bool logarithm) {
 std::vector<Row> reduction_rows() {
   std::vector<Row> rows;
   add_patterns(
-      rows, "sum", "sum", [](Value x, Axes axes, bool keep) { return sum(x, std::move(axes), keep); }, total);
+      rows, "sum", "sum", [](Value x, Axes axes, bool keep) { return sum(x, std::move(axes), keep); }, total_of);
   add_patterns(
       rows, "sum", "mean", [](Value x, Axes axes, bool keep) { return mean(x, std::move(axes), keep); }, average);
   add_patterns(

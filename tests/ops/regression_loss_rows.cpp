@@ -9,7 +9,7 @@
 namespace lockstep::optest {
 namespace {
 
-const Shape kShape{3, 2, 4};
+const Shape kRegressionShape{3, 2, 4};
 
 // The weights of the rows below: in[k] per sample, times the mask in[k + 1] (3, 1, 4), which is 0 where the operand is
 // negative.
@@ -23,7 +23,7 @@ template <class F>
 Array mean_of(std::span<const Array> in, std::size_t weights, bool weighted, F f) {
   Array y(Shape{});
   double total = 0;
-  for (std::int64_t i = 0; i < kShape.elements(); ++i) {
+  for (std::int64_t i = 0; i < kRegressionShape.elements(); ++i) {
     const double w = weighted ? in[weights][i / 8] * mask_at(in, weights, i) : 1;
     y[0] += w * f(i);
     total += w;
@@ -39,7 +39,7 @@ void add(std::vector<Row>& rows, const std::string& config, const LossOf& loss, 
     Row row{
         .op = "pointwise",
         .config = config + (weighted ? "_weighted" : ""),
-        .operands = {{kShape}, {kShape, -2, 2}},
+        .operands = {{kRegressionShape}, {kRegressionShape, -2, 2}},
         .trace = [=](auto v) -> Value { return loss(v[0], v[1], weighted ? weights_at(v, 2) : LossWeights{}); },
         .reference =
             [=](auto in) { return mean_of(in, 2, weighted, [&](std::int64_t i) { return f(in[0][i], in[1][i]); }); },
@@ -72,7 +72,7 @@ Array relative_l2_of(std::span<const Array> in, bool weighted) {
 Row relative_l2_row(bool weighted) {
   Row row{.op = "sum",
           .config = weighted ? "relative_l2_weighted" : "relative_l2",
-          .operands = {{kShape}, {kShape, -2, 2}},
+          .operands = {{kRegressionShape}, {kRegressionShape, -2, 2}},
           .trace = [=](auto v) -> Value {
             return relative_l2_loss(v[0], v[1], {}, weighted ? weights_at(v, 2) : LossWeights{});
           },
@@ -83,10 +83,11 @@ Row relative_l2_row(bool weighted) {
 }
 
 Row gaussian_row(std::string config, Shape variance, GaussianNllOptions options) {
-  const std::int64_t rows = variance == kShape ? 1 : 4;  // (3, 2, 1): one variance for four elements
+  const std::int64_t rows = variance == kRegressionShape ? 1 : 4;  // (3, 2, 1): one variance for four elements
   return {.op = "pointwise",
           .config = std::move(config),
-          .operands = {{kShape}, {kShape, -2, 2}, {variance, 0.3, 2}, {Shape{3}, 0.5, 2}, {Shape{3, 1, 4}}},
+          .operands =
+              {{kRegressionShape}, {kRegressionShape, -2, 2}, {variance, 0.3, 2}, {Shape{3}, 0.5, 2}, {Shape{3, 1, 4}}},
           .trace = [=](auto v) -> Value { return gaussian_nll_loss(v[0], v[1], v[2], options, weights_at(v, 3)); },
           .reference =
               [=](auto in) {
@@ -101,7 +102,8 @@ Row gaussian_row(std::string config, Shape variance, GaussianNllOptions options)
 }  // namespace
 
 std::vector<Row> regression_loss_rows() {
-  std::vector<Row> rows{relative_l2_row(false), relative_l2_row(true), gaussian_row("gaussian_nll", kShape, {}),
+  std::vector<Row> rows{relative_l2_row(false), relative_l2_row(true),
+                        gaussian_row("gaussian_nll", kRegressionShape, {}),
                         gaussian_row("gaussian_nll_full", {3, 2, 1}, {.full = true})};
   add(
       rows, "l1_loss", [](Value p, Value t, const LossWeights& w) { return l1_loss(p, t, w); },

@@ -16,7 +16,7 @@ using parallel::StepVerdict;
 
 constexpr float kWeight = 2, kGradient = 3;
 constexpr std::int64_t kElements = 1500;
-constexpr double kRate = 0.5, kScale = 0.5;
+constexpr double kRate = 0.5, kNormScale = 0.5;
 
 // One bucket with one parameter, of two blocks, whose summed gradient and its squares are complete.
 class TensorNormsTest : public ::testing::Test {
@@ -35,7 +35,7 @@ class TensorNormsTest : public ::testing::Test {
     while (!reducer_.reduced(2)) reducer_.progress();
   }
   static StepState step() {
-    return {.update = {.learning_rate = kRate, .gradient_scale = kScale}, .decided = true, .has_samples = true};
+    return {.update = {.learning_rate = kRate, .gradient_scale = kNormScale}, .decided = true, .has_samples = true};
   }
   float updated(parallel::Updater& updater) {
     updater.update(0, {0, store_.buckets()[0].elements}, step().update);
@@ -61,7 +61,7 @@ TEST_F(TensorNormsTest, GiveTheUpdaterTheTrustOfWholeParameters) {
   EXPECT_FALSE(norms.advance(step())) << "their reduction has only begun";
   EXPECT_DOUBLE_EQ(norms_[0] + norms_[1], kElements * kWeight * kWeight);
   while (!norms.advance(step())) reducer_.progress();
-  const double mean = kScale * kGradient, trust = 0.01 * kWeight / mean;
+  const double mean = kNormScale * kGradient, trust = 0.01 * kWeight / mean;
   EXPECT_NEAR(updated(updater), kWeight - kRate * trust * mean, 1e-5);
 }
 
@@ -81,7 +81,7 @@ TEST_F(TensorNormsTest, ClipParametersByTheSquaresWithoutAReduction) {
   parallel::TensorNorms norms(store_, updater, reducer_, {.squares = squares_});
   norms.open();
   EXPECT_TRUE(norms.advance(step()));
-  const double mean = kScale * kGradient, norm = mean * std::sqrt(static_cast<double>(kElements));
+  const double mean = kNormScale * kGradient, norm = mean * std::sqrt(static_cast<double>(kElements));
   EXPECT_NEAR(updated(updater), kWeight - kRate * mean / norm, 1e-5);
 }
 

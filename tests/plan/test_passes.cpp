@@ -14,7 +14,7 @@
 #include "lockstep/ops/reshape.h"
 #include "tests/plan/support.h"
 
-namespace lockstep {
+namespace lockstep::passes {
 namespace {
 
 constexpr std::int64_t kBatch = 3;
@@ -360,4 +360,4 @@ TEST(Passes, WhatIsReadTwiceOrObservedStaysAValue) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::passes

@@ -8,21 +8,16 @@
 #include <optional>
 
 #include "lockstep/core/error.h"
-#include "lockstep/io/hdf5_handle.h"
 #include "lockstep/io/hdf5_listing.h"
 #include "lockstep/io/hdf5_lists.h"
 #include "lockstep/io/hdf5_reader.h"
+#include "lockstep/io/hdf5_reading.h"
 #include "lockstep/io/image_types.h"
 
 namespace lockstep::io {
 namespace {
 
-constexpr std::string_view kHdf5 = "hdf5";
 constexpr std::size_t kMostSets = 64;  // open datasets of one file
-
-Hdf5Handle owned(Hdf5Id id, Hdf5Handle::Close closer, const std::string& file, std::string_view operation) {
-  return {id, closer, file, operation, kHdf5};
-}
 
 std::int64_t checked(std::int64_t code, const std::string& file, std::string_view operation) {
   return check_hdf5(code, file, operation, kHdf5);
@@ -64,12 +59,6 @@ std::size_t next_prime(std::size_t n) {
     for (std::size_t d = 2; prime && d * d <= n; ++d) prime = n % d != 0;
     if (prime) return n;
   }
-}
-
-H5T_conv_ret_t refuse_range(H5T_conv_except_t what, hid_t, hid_t, void*, void*, void* seen) {
-  if (what != H5T_CONV_EXCEPT_RANGE_HI && what != H5T_CONV_EXCEPT_RANGE_LOW) return H5T_CONV_UNHANDLED;
-  *static_cast<bool*>(seen) = true;
-  return H5T_CONV_ABORT;
 }
 
 class DirectReader : public Hdf5Reader {

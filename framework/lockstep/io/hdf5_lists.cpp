@@ -5,21 +5,10 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/io/hdf5_reading.h"
 
 namespace lockstep::io {
 namespace {
-
-constexpr std::string_view kHdf5 = "hdf5";
-
-Hdf5Handle owned(Hdf5Id id, Hdf5Handle::Close closer, const std::string& file, std::string_view operation) {
-  return {id, closer, file, operation, kHdf5};
-}
-
-H5T_conv_ret_t refuse_range(H5T_conv_except_t what, hid_t, hid_t, void*, void*, void* seen) {
-  if (what != H5T_CONV_EXCEPT_RANGE_HI && what != H5T_CONV_EXCEPT_RANGE_LOW) return H5T_CONV_UNHANDLED;
-  *static_cast<bool*>(seen) = true;
-  return H5T_CONV_ABORT;
-}
 
 // A list that HDF5 has allocated.
 struct List {

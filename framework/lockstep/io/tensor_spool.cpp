@@ -14,12 +14,12 @@
 namespace lockstep::io {
 namespace {
 
-constexpr std::string_view kSite = "checkpoint";
+constexpr std::string_view kSpoolSite = "checkpoint";
 constexpr std::size_t kBlock = std::size_t{16} << 20;  // bytes per call of the system
 constexpr const char* kName = ".lockstep-spool";       // for a moment, where a file system has no files without a name
 
 [[noreturn]] void fail_system(const std::string& path, int code, std::string_view operation, std::string_view content) {
-  fail(kSite, "{}: {} a file for {}: {}", path, operation, content, std::generic_category().message(code));
+  fail(kSpoolSite, "{}: {} a file for {}: {}", path, operation, content, std::generic_category().message(code));
 }
 
 FileDescriptor open_unnamed(const Folder& folder, const std::string& content) {
@@ -56,7 +56,7 @@ void TensorSpool::append(std::span<const std::byte> bytes) {
 
 TensorSource TensorSpool::tensors() {
   TensorSource source{.infos = infos_, .tensor = [this](std::size_t i) -> const NamedTensor& { return read(i); }};
-  check(source.bytes() == written_, kSite, "{}: {} bytes of {}, expected {}", path_, written_, content_,
+  check(source.bytes() == written_, kSpoolSite, "{}: {} bytes of {}, expected {}", path_, written_, content_,
         source.bytes());
   return source;
 }

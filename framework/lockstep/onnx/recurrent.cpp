@@ -12,7 +12,7 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-struct RecurrentNode {
+struct WrittenRecurrent {
   const NodeWriter& w;
   const RecurrentOptions& options;
   std::vector<Value> sources;  // sources_of(): per direction x, W_ih, [bias], W_hh, [its bias]; then initial states
@@ -38,7 +38,7 @@ struct DirectionResult {
   std::vector<std::string> states;  // (N, H) each
 };
 
-std::vector<std::string> initial_states(const RecurrentNode& node, std::size_t direction) {
+std::vector<std::string> initial_states(const WrittenRecurrent& node, std::size_t direction) {
   std::vector<std::string> states;
   Document& d = node.w.document;
   const std::size_t count = node.options.lstm() ? 2 : 1;
@@ -51,7 +51,7 @@ std::vector<std::string> initial_states(const RecurrentNode& node, std::size_t d
   return states;
 }
 
-DirectionResult write_direction(RecurrentNode& node, std::size_t direction, bool has_bias) {
+DirectionResult write_direction(WrittenRecurrent& node, std::size_t direction, bool has_bias) {
   const NodeWriter& w = node.w;
   Document& d = w.document;
   const std::int64_t gates = node.options.gates() * node.hidden;
@@ -91,12 +91,12 @@ bool write_recurrent(const NodeWriter& w) {
   const auto* op = dynamic_cast<const RecurrentOp*>(w.node.op.get());
   if (op == nullptr) return false;
   const RecurrentOptions& options = op->options();
-  RecurrentNode node{.w = w,
-                     .options = options,
-                     .sources = sources_of(w.graph, w.node),
-                     .samples = w.shape()[0],
-                     .steps = w.shape()[1],
-                     .hidden = w.shape()[2] / options.directions};
+  WrittenRecurrent node{.w = w,
+                        .options = options,
+                        .sources = sources_of(w.graph, w.node),
+                        .samples = w.shape()[0],
+                        .steps = w.shape()[1],
+                        .hidden = w.shape()[2] / options.directions};
   const auto directions = static_cast<std::size_t>(options.directions);
   const std::size_t states = options.lstm() ? 2 : 1;
   const std::size_t others = options.bias ? 4 : 3;  // sources of a direction without a bias of the input's product

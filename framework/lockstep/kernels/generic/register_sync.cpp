@@ -38,7 +38,7 @@ std::optional<KernelOffer> moments(const KernelRequest& r, std::span<const Layou
   return offer;
 }
 
-std::optional<KernelOffer> batch_norm(const KernelRequest& r, std::span<const Layout> offered) {
+std::optional<KernelOffer> synced_norm(const KernelRequest& r, std::span<const Layout> offered) {
   auto [offer, view] = channel_offer(r, offered);
   const auto& op = r.as<BatchNorm2dSyncOp>();
   offer.build = [view = view, epsilon = op.epsilon(), epilogue = op.epilogue(), dtype = r.dtype()] {
@@ -111,7 +111,7 @@ std::vector<KernelRow> synchronised_rows() {
   return {
       kernel_row<AllReduceSumOp>("all_reduce_sum", all_reduce_sum_kernel),
       kernel_row<BatchNorm2dMomentsOp>("batch_norm2d_moments", moments),
-      kernel_row<BatchNorm2dSyncOp>("batch_norm2d_sync", batch_norm),
+      kernel_row<BatchNorm2dSyncOp>("batch_norm2d_sync", synced_norm),
       kernel_row<BatchNorm2dGradientSumsOp>("batch_norm2d_gradient_sums", gradient_sums),
       kernel_row<BatchNorm2dGradientApplyOp>("batch_norm2d_gradient_apply", gradient_apply),
   };

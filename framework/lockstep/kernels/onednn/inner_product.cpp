@@ -22,7 +22,7 @@
 namespace lockstep::kernels::onednn {
 namespace {
 
-bool supported(const KernelRequest& r) {
+bool has_product(const KernelRequest& r) {
   const auto fits = [](const Type& t) {
     return (t.dtype == DType::F32 || t.dtype == DType::BF16) && t.shape.elements() > 0;
   };
@@ -57,7 +57,7 @@ std::vector<KernelOffer> offers(const KernelRequest& r, Offer offer) {
 }  // namespace
 
 std::vector<KernelOffer> linear_forward(const KernelRequest& r, std::span<const Layout>) {
-  if (!supported(r)) return {};
+  if (!has_product(r)) return {};
   const bool bias = r.inputs.size() > 2;
   const Type weight{r.inputs[1].shape, r.inputs[0].dtype};
   return offers(r, [&](Weights layout) -> std::optional<KernelOffer> {
@@ -72,7 +72,7 @@ std::vector<KernelOffer> linear_forward(const KernelRequest& r, std::span<const 
 }
 
 std::vector<KernelOffer> linear_backward_data(const KernelRequest& r, std::span<const Layout>) {
-  if (!supported(r)) return {};
+  if (!has_product(r)) return {};
   return offers(r, [&](Weights layout) -> std::optional<KernelOffer> {
     const Type weight{r.inputs[1].shape, r.outputs[0].dtype};
     const ProductMemory m = describe(r.outputs[0], weight, r.inputs[0], false, layout);
@@ -88,7 +88,7 @@ std::vector<KernelOffer> linear_backward_data(const KernelRequest& r, std::span<
 }
 
 std::vector<KernelOffer> linear_backward_weights(const KernelRequest& r, std::span<const Layout>) {
-  if (!supported(r)) return {};
+  if (!has_product(r)) return {};
   const bool bias = r.outputs.size() > 1;
   return offers(r, [&](Weights layout) -> std::optional<KernelOffer> {
     const auto with_weights = [&](DType dtype) {
@@ -126,7 +126,7 @@ dnnl::memory::desc matrices(const Type& t, int rank, bool transpose) {
 
 std::vector<KernelOffer> matmul(const KernelRequest& r, std::span<const Layout>) {
   const int rank = r.outputs[0].shape.rank();
-  if (!supported(r) || rank > DNNL_MAX_NDIMS) return {};
+  if (!has_product(r) || rank > DNNL_MAX_NDIMS) return {};
   const auto& op = r.as<MatmulOp>();
   const auto a = matrices(r.inputs[0], rank, op.transpose_a()), b = matrices(r.inputs[1], rank, op.transpose_b());
   const auto y = descriptor(r.outputs[0]);

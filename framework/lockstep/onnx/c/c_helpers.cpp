@@ -20,11 +20,6 @@ struct Helper {
   std::string_view text;
 };
 
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
-  return text;
-}
-
 const std::vector<Helper>& helpers() {
   static const std::string reals = replaced(replaced(std::string(kMove), "NAME", "move"), "TYPE", "real");
   static const std::string wholes = replaced(replaced(std::string(kMove), "NAME", "move_ids"), "TYPE", "int32_t");
@@ -53,6 +48,11 @@ const std::vector<Helper>& helpers() {
 }
 
 }  // namespace
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
+  return text;
+}
 
 std::string c_helpers(const std::set<std::string>& names) {
   std::set<std::string> needed;

@@ -83,7 +83,7 @@ void write_index_select(const CNode& n, const IndexSelectOp& op) {
 }
 
 // One sample: states are lists of hidden numbers, those of the second direction behind those of the first.
-void write_recurrent(const CNode& n, const RecurrentOp& op) {
+void write_c_recurrent(const CNode& n, const RecurrentOp& op) {
   const RecurrentOptions& options = op.options();
   n.require(n.types[0].shape[0] == 1, "several sequences in one sample");
   const std::int64_t steps = n.shape()[1], width = n.shape()[2], hidden = width / options.directions;
@@ -127,7 +127,7 @@ bool write_c_products(const CNode& n) {
   } else if (const auto* chosen = dynamic_cast<const IndexSelectOp*>(op)) {
     write_index_select(n, *chosen);
   } else if (const auto* recurrent = dynamic_cast<const RecurrentOp*>(op)) {
-    write_recurrent(n, *recurrent);
+    write_c_recurrent(n, *recurrent);
   } else {
     return false;
   }

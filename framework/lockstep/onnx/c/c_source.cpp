@@ -23,7 +23,7 @@
 namespace lockstep::onnx {
 namespace {
 
-constexpr std::array kWriters{&write_c_pointwise, &write_c_windows, &write_c_products, &write_c_norms, &write_c_moves};
+constexpr std::array kCWriters{&write_c_pointwise, &write_c_windows, &write_c_products, &write_c_norms, &write_c_moves};
 
 // The graph of one sample, with joined pointwise nodes.
 struct OneSample {
@@ -190,7 +190,7 @@ class Generator {
     }
     for (int k = 0; k < static_cast<int>(node.outputs.size()); ++k)
       c.outputs.push_back(last_.contains({i, k}) ? place_of(graph_.value(i, k)) : "");
-    for (const auto& write_subject : kWriters) {
+    for (const auto& write_subject : kCWriters) {
       if (write_subject(c)) return;
     }
     fail(kSite, "{}: the op {} has no form in C here", node.path, node.op->name());

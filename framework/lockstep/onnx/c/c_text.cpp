@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "lockstep/core/format.h"
+#include "lockstep/onnx/c/c_helpers.h"
 
 namespace lockstep::onnx {
 namespace {
@@ -22,11 +23,6 @@ std::uint64_t checksum(std::string_view bytes) {
 
 std::string upper(std::string text) {
   for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
-std::string replaced(std::string text, std::string_view from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size()) text.replace(at, from.size(), to);
   return text;
 }
 

@@ -8,7 +8,7 @@
 namespace lockstep::parallel {
 namespace {
 
-constexpr std::int64_t kBlock = 64;  // elements: parts begin at cache lines
+constexpr std::int64_t kCacheLine = 64;  // elements: parts begin at cache lines
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void TreeCollective::allreduce_sum(std::span<double> values) {
   work.result = replicated ? SliceWork::Result::Replicated : SliceWork::Result::Gathered;
   work.parts.clear();
   for (int d = 0; d < (replicated ? 1 : domains_.count()); ++d)
-    work.parts.push_back(replicated ? Range{0, count} : part_in_blocks({0, count}, domains_.count(), d, kBlock));
+    work.parts.push_back(replicated ? Range{0, count} : part_in_blocks({0, count}, domains_.count(), d, kCacheLine));
   work.operands.assign(1, mine);
   work.outs.assign(1, sum);
   exchange_.start();

@@ -20,7 +20,7 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kSite = "evaluation";
+constexpr const char* kEvaluationSite = "evaluation";
 
 std::string report_time() {
   const std::time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -44,10 +44,10 @@ nlohmann::ordered_json ReportEvaluation::line(const std::string& time, const std
 // One write(): lines of several jobs do not mix.
 void ReportEvaluation::append(const std::string& lines) const {
   const std::filesystem::path file = std::filesystem::path(settings_.output) / "evaluations.jsonl";
-  const io::FileDescriptor out = io::open_own_file(file, io::FileUse::Append, kSite);
+  const io::FileDescriptor out = io::open_own_file(file, io::FileUse::Append, kEvaluationSite);
   const ssize_t written = ::write(out.get(), lines.data(), lines.size());
   const int code = written < 0 ? errno : ENOSPC;
-  check(written == static_cast<ssize_t>(lines.size()), kSite, "{}: write: {}", file.string(),
+  check(written == static_cast<ssize_t>(lines.size()), kEvaluationSite, "{}: write: {}", file.string(),
         std::generic_category().message(code));
 }
 

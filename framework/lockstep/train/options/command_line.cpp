@@ -102,7 +102,7 @@ struct AddOption {
     CLI::Option* option = app.add_option("--" + row.name, *variable, description(row));
     option->take_last()->type_name(argument_of(row));
     if constexpr (std::is_integral_v<T>) option->check(whole_number<T>);
-    if constexpr (std::is_floating_point_v<T>) option->check(number);
+    if constexpr (std::is_floating_point_v<T>) option->check(any_number);
     return option;
   }
 

@@ -26,7 +26,7 @@ std::string whole_number(const std::string& text) {
   return fmt::format("is {}, expected a whole number{}", text, std::is_signed_v<T> ? "" : " of at least 0");
 }
 
-inline std::string number(const std::string& text) {
+inline std::string any_number(const std::string& text) {
   double value = 0;
   return CLI::detail::lexical_cast(text, value) ? "" : fmt::format("is {}, expected a number", text);
 }

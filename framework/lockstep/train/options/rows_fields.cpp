@@ -7,13 +7,13 @@
 namespace lockstep::train {
 namespace {
 
-struct Range {
+struct Bounds {
   double low = 0, high = kMaxCount;
 };
 
 // A row of the group; its values are those of FieldOptions.
 OptionRow field_row(std::string name, OptionValue value, std::string argument, std::string text,
-                    std::string reason = {}, bool shapes_model = false, Range range = {}) {
+                    std::string reason = {}, bool shapes_model = false, Bounds range = {}) {
   return {.name = std::move(name),
           .value = value,
           .argument = std::move(argument),

@@ -16,7 +16,6 @@
 namespace lockstep::train {
 namespace {
 
-constexpr const char* kSite = kResumeSite;
 constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
 
 struct Rule {
@@ -49,13 +48,13 @@ T field(const nlohmann::json& metadata, const char* name, const std::string& fil
   try {
     return metadata_entry(metadata, name, file).get<T>();
   } catch (const nlohmann::json::exception& error) {
-    fail(kSite, "{}: '{}' in its metadata cannot be used: {}", file, name, error.what());
+    fail(kResumeSite, "{}: '{}' in its metadata cannot be used: {}", file, name, error.what());
   }
 }
 
 std::int64_t count(const nlohmann::json& metadata, const char* name, const std::string& file) {
   const nlohmann::json& value = metadata_entry(metadata, name, file);
-  check(value.is_number_unsigned() && value.get<std::uint64_t>() <= kMostCount, kSite,
+  check(value.is_number_unsigned() && value.get<std::uint64_t>() <= kMostCount, kResumeSite,
         "{}: '{}' in its metadata is {}, expected a count", file, name, text_of(value));
   return value.get<std::int64_t>();
 }
@@ -65,8 +64,8 @@ void check_option(const nlohmann::json& saved, const nlohmann::json& now, const 
                   const std::string& file) {
   const nlohmann::json &there = options_of(saved, file), &here = options_of(now, "this run");
   const nlohmann::json before = there.contains(row.name) ? there[row.name] : to_json(Options{}).at(row.name);
-  check(before == here[row.name], kSite, "{}: --{} was {}, this run has {}: {}; {}", file, row.name, text_of(before),
-        text_of(here[row.name]), row.reason, as_before(row.name, before));
+  check(before == here[row.name], kResumeSite, "{}: --{} was {}, this run has {}: {}; {}", file, row.name,
+        text_of(before), text_of(here[row.name]), row.reason, as_before(row.name, before));
 }
 
 // Checks options by the values that the metadata contain beside "options", if they do.
@@ -90,7 +89,7 @@ void check_samples(const nlohmann::json& saved, const nlohmann::json& now, const
   for (const OptionRow& row : rows_with(Resume::SameSamples)) {
     const std::string& option = row.name;
     if (!options.contains(option) || options[option] == ours[option]) continue;
-    fail(kSite,
+    fail(kResumeSite,
          "{}: --{} was {}, this run has {}, so 'train_samples' is {}, this run has {}: the position in the epoch needs "
          "the same data; {}",
          file, option, text_of(options[option]), text_of(ours[option]), text_of(before), text_of(here),
@@ -113,7 +112,7 @@ const nlohmann::json& of_data(const nlohmann::json& metadata, const char* key) {
 void check_tokenizer(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file) {
   const nlohmann::json &there = of_data(saved, "tokenizer"), &here = of_data(now, "tokenizer");
   check(
-      there.is_null() || here.is_null() || there == here, kSite,
+      there.is_null() || here.is_null() || there == here, kResumeSite,
       "{}: its text has tokens of the tokenizer {}, this run's of {}: the same numbers stand for other texts; has the "
       "vocabulary's file changed?",
       file, text_of(there), text_of(here));
@@ -125,7 +124,7 @@ void check_defining_options(const nlohmann::json& saved, const nlohmann::json& n
   if (!there.is_object() || !here.is_object()) return;
   for (const auto& [option, value] : here.items()) {
     const auto before = there.find(option);
-    check(before == there.end() || *before == value, kSite,
+    check(before == there.end() || *before == value, kResumeSite,
           "{}: --{} was {}, this run has {}: the samples are others; {}", file, option,
           before == there.end() ? "" : text_of(*before), text_of(value),
           before == there.end() ? "" : as_before(option, *before));
@@ -182,7 +181,7 @@ void check_states(const nlohmann::json& saved, const nlohmann::json& now, const 
   const auto names = [](const std::vector<std::string_view>& states) {
     return states.empty() ? "nothing" : fmt::format("{}", fmt::join(states, ", "));
   };
-  check(changes.empty(), kSite, "{}: {}, so {} kept {} for each weight, and keeps {} in this run; {}", file,
+  check(changes.empty(), kResumeSite, "{}: {}, so {} kept {} for each weight, and keeps {} in this run; {}", file,
         fmt::format("{}", fmt::join(changes, "; ")), rule, names(kept), names(wanted),
         as_before(fmt::format("{}", fmt::join(words, " "))));
 }
@@ -196,7 +195,7 @@ std::string promise(const nlohmann::json& metadata) {
 // Returns whether both runs promise the same bits. Throws Error if not, unless --change-bits allows it.
 bool same_promise(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file, bool change_bits) {
   const std::string there = promise(saved), here = promise(now);
-  check(there == here || change_bits, kSite,
+  check(there == here || change_bits, kResumeSite,
         "{}: --bits was {}, this run has {}: what follows would not have the bits of the run that it continues; pass "
         "--bits {} as before, or --change-bits to go on with other bits",
         file, there, here, there);
@@ -209,8 +208,8 @@ void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const st
   const nlohmann::json &there = options_of(saved, file), &here = options_of(now, "this run");
   for (const OptionRow& row : rows_with(Resume::SameWithShards)) {
     const nlohmann::json before = there.value(row.name, nlohmann::json());
-    check(before == here[row.name], kSite, "{}: with --shards, --{} was {}, this run has {}: {}; {}", file, row.name,
-          text_of(before), text_of(here[row.name]), row.reason, as_before(row.name, before));
+    check(before == here[row.name], kResumeSite, "{}: with --shards, --{} was {}, this run has {}: {}; {}", file,
+          row.name, text_of(before), text_of(here[row.name]), row.reason, as_before(row.name, before));
   }
   if (promise(saved) != promise(now) || promise(now) == "portable") return;
   for (const Rule& rule : same_with_shards()) check_same(saved, now, rule.key, "with --shards, " + rule.advice, file);
@@ -220,7 +219,7 @@ void check_bits(const nlohmann::json& saved, const nlohmann::json& now, const st
 
 nlohmann::json parse_metadata(const std::string& text, const std::string& file) {
   nlohmann::json metadata = parse_json(text);
-  check(metadata.is_object(), kSite,
+  check(metadata.is_object(), kResumeSite,
         "{}: its metadata is not a JSON object, expected a checkpoint; a weights file cannot be resumed", file);
   return metadata;
 }
@@ -228,7 +227,7 @@ nlohmann::json parse_metadata(const std::string& text, const std::string& file) 
 Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now, const std::string& file,
                           bool change_bits) {
   const std::int64_t version = count(saved, "version", file);
-  check(version <= kMetadataVersion, kSite, "{}: metadata version {}, expected at most {}", file, version,
+  check(version <= kMetadataVersion, kResumeSite, "{}: metadata version {}, expected at most {}", file, version,
         kMetadataVersion);
   Continuation at{
       .step = count(saved, "step", file), .epoch = count(saved, "epoch", file), .offset = count(saved, "offset", file)};
@@ -241,8 +240,8 @@ Continuation continuation(const nlohmann::json& saved, const nlohmann::json& now
   const bool streams = metadata_entry(now, "train_samples", "this run").is_null();
   const auto size = field<std::int64_t>(now, streams ? "epoch_size" : "train_samples", "this run");
   if (at.offset > 0) check_equal(saved, now, Resume::SameInEpoch, file);
-  check(at.offset <= size, kSite, "{}: 'offset' is {}, expected at most the {} {} of an epoch", file, at.offset, size,
-        streams ? "steps" : "samples");
+  check(at.offset <= size, kResumeSite, "{}: 'offset' is {}, expected at most the {} {} of an epoch", file, at.offset,
+        size, streams ? "steps" : "samples");
   const nlohmann::json& options = options_of(now, "this run");
   if (options["global-batch"] == 0) {  // computed from --batch-size and the number of ranks, which may have changed
     const std::string advice =

@@ -38,8 +38,8 @@ using std::chrono::milliseconds;
 // Delays of ranks before they report: rank 0 reports first, and its abort ends the other ranks; then the lowest rank.
 constexpr milliseconds kOthersWait{1000}, kLaterPerRank{100}, kPeersWait{3000};
 constexpr int kRanksApart = 20;
-constexpr unsigned kLongest = 20;          // seconds until the process ends, also if a call hangs
-constexpr std::size_t kReserve = 1 << 18;  // bytes kept for MPI_Abort when memory is exhausted
+constexpr unsigned kMostSecondsToEnd = 20;  // seconds until the process ends, also if a call hangs
+constexpr std::size_t kReserve = 1 << 18;   // bytes kept for MPI_Abort when memory is exhausted
 
 std::array<char, 256> program_name{};
 std::unique_ptr<char[]> reserve;
@@ -130,7 +130,7 @@ milliseconds time_to_wait(const Failure& failure, int rank) {
   reserve.reset();
   const std::exception_ptr exception = std::current_exception();
   const Failure failure = failure_of(exception);
-  comm::end_in_time(failure.status, kLongest);
+  comm::end_in_time(failure.status, kMostSecondsToEnd);
   const int rank = comm::Environment::world_rank();
   std::this_thread::sleep_for(time_to_wait(failure, rank));
   say(failure, rank);

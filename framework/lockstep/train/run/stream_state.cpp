@@ -17,7 +17,7 @@ namespace {
 
 using data::Reservoir;
 
-constexpr const char* kSite = "stream";
+constexpr const char* kStreamStateSite = "stream";
 constexpr std::size_t kPiece = std::size_t{4} << 20;  // bytes of a message
 
 // A tensor of each rank's reservoir: a field, or the ids.
@@ -189,10 +189,10 @@ namespace {
 const Tensor& tensor_of(const io::TensorSource& source, const Column& column, std::int64_t rank, std::int64_t held,
                         const std::string& file) {
   const auto found = std::ranges::find(source.infos, column.tensor(rank), &io::TensorInfo::name);
-  check(found != source.infos.end(), kSite, "{}: there is no tensor {}", file, column.tensor(rank));
+  check(found != source.infos.end(), kStreamStateSite, "{}: there is no tensor {}", file, column.tensor(rank));
   const Shape expected = column.shape.batched(held);
-  check(found->shape == expected && found->dtype == column.dtype, kSite, "{}: {} is {} {}, expected {} {}", file,
-        found->name, name_of(found->dtype), found->shape.str(), name_of(column.dtype), expected.str());
+  check(found->shape == expected && found->dtype == column.dtype, kStreamStateSite, "{}: {} is {} {}, expected {} {}",
+        file, found->name, name_of(found->dtype), found->shape.str(), name_of(column.dtype), expected.str());
   return source.tensor(static_cast<std::size_t>(found - source.infos.begin())).tensor;
 }
 
