@@ -130,6 +130,7 @@ Made run_offer(const kernels::KernelRequest& request, const kernels::KernelOffer
   for (const Placed& p : out) targets.push_back(p.buffer.get());
   const std::size_t scratch = kernel->workspace_bytes();
   const AlignedBuffer workspace = allocate_aligned(scratch + kAlignment);
+  std::memset(workspace.get(), 0xff, scratch);  // NaN, as a plan hands out memory that other kernels have used
   std::fill_n(workspace.get() + scratch, kAlignment, std::byte{0xa5});
   kernel->run({sources.data(), targets.data(), workspace.get()});
   EXPECT_EQ(std::count(workspace.get() + scratch, workspace.get() + scratch + kAlignment, std::byte{0xa5}), kAlignment)

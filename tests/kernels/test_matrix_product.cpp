@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/choice.h"
 #include "lockstep/kernels/registry.h"
+#include "lockstep/ops/convolution.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/pool.h"
 #include "tests/kernels/reference.h"
 
 namespace lockstep {
@@ -95,6 +98,25 @@ TEST(PortableBits, ComeFromOffersThatPromiseThem) {
     EXPECT_FALSE(offers.empty());
     for (const kernels::KernelOffer& offer : offers) EXPECT_TRUE(offer.portable) << offer.implementation;
   }
+}
+
+// Convolutions of equal types and other options are measured apart, in all three directions.
+TEST(ChoiceKey, OfGradientsHasTheOptions) {
+  const Type x{{2, 16, 8, 8}, DType::F32}, w{{16, 16, 3, 3}, DType::F32};
+  const auto keys = [&](std::int64_t reach) {
+    const ConvolutionOptions options{
+        .axes = {{.padding = reach, .dilation = reach}, {.padding = reach, .dilation = reach}}};
+    const ConvolutionOp forward(options);
+    const ConvolutionBackwardDataOp data(options, x.shape);
+    const ConvolutionBackwardWeightsOp weights(options, w.shape, false);
+    const PoolOptions pooling{.axes = {{.kernel = 2 * reach + 1, .stride = 1, .padding = reach},
+                                       {.kernel = 2 * reach + 1, .stride = 1, .padding = reach}}};
+    const PoolGradientOp pool(Pool::Average, pooling, x.shape);
+    return std::array{kernels::choice_key({&forward, {x, w}, {x}}), kernels::choice_key({&data, {x, w}, {x}}),
+                      kernels::choice_key({&weights, {x, x}, {w}}), kernels::choice_key({&pool, {x}, {x}})};
+  };
+  const auto near = keys(1), far = keys(2);
+  for (std::size_t i = 0; i < near.size(); ++i) EXPECT_NE(near[i], far[i]);
 }
 
 // An op of a user whose kernel says nothing about its bits.

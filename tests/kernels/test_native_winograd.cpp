@@ -219,6 +219,27 @@ TEST(NativeWinograd, PartsOfWeightGradientsAreAdded) {
   }
 }
 
+// Partial sums of weights take memory for 64 parts at most; with 40000 tiles there are 156.
+TEST(NativeWinograd, ManyPartsOfAWeightGradientShareTheirMemory) {
+  const ConvolutionGeometry g = geometry(4, 16, 16, 200, 200, 1, 1);
+  const WinogradGradient gradient(g, 2);
+  const auto few = static_cast<double>(WinogradGradient(geometry(2, 16, 16, 200, 200, 1, 1), 2).workspace_bytes());
+  EXPECT_LE(static_cast<double>(gradient.workspace_bytes()), 1.01 * few);
+  const WinogradSizes n(g);
+  const auto x = random_values<float>(n.x, 1), dy = random_values<float>(n.y, 2);
+  std::vector<double> want(static_cast<std::size_t>(n.w));
+  for_rows(g, [&](std::int64_t xi, std::int64_t yi, std::int64_t wi, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i)
+      want[wi] += static_cast<double>(x[xi + i]) * static_cast<double>(dy[yi + i]);
+  });
+  const Forms form(g);
+  const auto x_blocks = in_layout(form.x_shape, form.x, x), dy_blocks = in_layout(form.y_shape, form.y, dy);
+  Workspace workspace(gradient.workspace_bytes());
+  auto dw = blank<float>(form.w.storage_elements(form.w_shape));
+  gradient.run({.x = x_blocks.data(), .dy = dy_blocks.data(), .dw = dw.data(), .workspace = workspace.data()});
+  expect_near(in_plain(form.w_shape, form.w, dw), want, 4.0 * 200 * 200, 2);
+}
+
 TEST(NativeWinograd, RefusesWhatItDoesNotCompute) {
   const ConvolutionGeometry good = geometry(2, 16, 16, 8, 8, 1, 1);
   ASSERT_TRUE(kernels::native::supports_winograd(good));

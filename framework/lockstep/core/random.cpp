@@ -7,6 +7,9 @@
 
 namespace lockstep {
 
+// Not in the header, where a user's compiler might fuse the product and the sum.
+double RandomStream::uniform(double low, double high) { return low + (high - low) * uniform(); }
+
 double RandomStream::normal() {
   const double u = (static_cast<double>(next()) + 1.0) * 0x1p-32;  // (0, 1]: the logarithm is finite
   const double v = static_cast<double>(next()) * 0x1p-32;

@@ -60,7 +60,7 @@ class RandomStream {
   }
   // These draw uniformly from [0, 1) or [low, high), or from a normal distribution (Box and Muller (1958)).
   double uniform() { return unit_interval(next()); }
-  double uniform(double low, double high) { return low + (high - low) * uniform(); }
+  double uniform(double low, double high);
   double normal();  // mean 0, variance 1
   // Draws an unbiased integer from [0, bound), bound > 0 (Lemire, "Fast random integer generation in an interval"
   // (2019)).

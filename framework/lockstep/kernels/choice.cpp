@@ -12,6 +12,8 @@ namespace {
 constexpr double kMargin = 0.95;           // fraction of the first offer's time; a shorter time is clearly faster
 constexpr double kSecondsPerOffer = 0.02;  // but at least kRuns runs
 constexpr int kRuns = 5;
+constexpr double kHopeless = 4;  // times the least so far: an offer whose first run takes longer is not run again
+constexpr double kLargeSeconds = 2e-3;  // of the first offer: plain loops would take minutes for work of this size
 
 // Small random numbers for floating types, zeros for the rest (indices, targets).
 AlignedBuffer filled(const Shape& shape, DType dtype, const Layout& layout) {
@@ -27,7 +29,8 @@ AlignedBuffer filled(const Shape& shape, DType dtype, const Layout& layout) {
   return memory;
 }
 
-double least_seconds(const KernelRequest& request, const KernelOffer& offer) {
+// Runs the offer, once if that takes far longer than `known`, the least time of the offers before it.
+double least_seconds(const KernelRequest& request, const KernelOffer& offer, double known) {
   std::vector<AlignedBuffer> memory;
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
@@ -42,13 +45,16 @@ double least_seconds(const KernelRequest& request, const KernelOffer& offer) {
   const auto kernel = offer.build();
   const AlignedBuffer workspace = allocate_aligned(kernel->workspace_bytes());
   const Arguments arguments{inputs.data(), outputs.data(), workspace.get()};
-  using Clock = std::chrono::steady_clock;
-  double least = 1e300, total = 0;
-  kernel->run(arguments);  // warms up: touches memory, generates code
-  for (int run = 0; run < kRuns || total < kSecondsPerOffer; ++run) {
-    const auto start = Clock::now();
+  const auto timed_run = [&] {
+    const auto start = std::chrono::steady_clock::now();
     kernel->run(arguments);
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const double first = timed_run();  // warms up: touches memory, generates code
+  if (first > kHopeless * known + kSecondsPerOffer) return first;
+  double least = 1e300, total = 0;
+  for (int run = 0; run < kRuns || total < kSecondsPerOffer; ++run) {
+    const double seconds = timed_run();
     least = std::min(least, seconds);
     total += seconds;
   }
@@ -77,9 +83,11 @@ bool is_measured(const KernelRequest& request) {
 
 std::size_t measure_fastest(const KernelRequest& request, std::span<const KernelOffer> offers) {
   std::size_t best = 0;
-  double least = least_seconds(request, offers[0]) * kMargin;
+  const double first = least_seconds(request, offers[0], 1e300);
+  double least = first * kMargin;
   for (std::size_t i = 1; i < offers.size(); ++i) {
-    const double seconds = least_seconds(request, offers[i]);
+    if (offers[i].implementation == "generic" && first > kLargeSeconds) continue;
+    const double seconds = least_seconds(request, offers[i], least);
     if (seconds < least) {
       least = seconds;
       best = i;

@@ -16,8 +16,9 @@ bool is_measured(const KernelRequest& request);
 // The key of a choice: the op, its attributes, the types of its inputs and outputs, the options.
 std::string choice_key(const KernelRequest& request);
 
-// Runs every offer on memory of its own and returns the index of the fastest one, by the least of several times. An
-// offer beats the first only by a clear margin. Uses the threads of the calling process as a training step does.
+// Runs the offers on memory of their own and returns the index of the fastest one, by the least of several times. An
+// offer beats the first only by a clear margin. Generic kernels, which are plain loops, are left out of work that takes
+// the first offer long. Uses the threads of the calling process as a training step does.
 std::size_t measure_fastest(const KernelRequest& request, std::span<const KernelOffer> offers);
 
 }  // namespace lockstep::kernels

@@ -77,7 +77,8 @@ struct KernelRequest {
 };
 
 // An offer to run a request: the layouts that the implementation reads and writes. The kernel itself is built later. A
-// kernel writes zero to the padding of its outputs and may rely on zero padding of its inputs.
+// kernel writes zero to the padding of its outputs and may rely on zero padding of its inputs. With infinite values
+// both end: infinity times a weight of zero is NaN, in the padding, too.
 struct KernelOffer {
   std::string implementation;           // for printed plans: "generic", or the name that oneDNN gives
   std::vector<Layout> inputs, outputs;  // one per value

@@ -46,6 +46,17 @@ std::vector<ConvolvedAxis> convolved_axes(const ConvolutionOptions& o, const Sha
   return result;
 }
 
+std::string options_text(const ConvolutionOptions& options) {
+  const auto& axes = options.axes;
+  std::string text = fmt::format("stride {} padding {}", by_axis(axes, [](const auto& a) { return a.stride; }),
+                                 by_axis(axes, [](const auto& a) { return a.padding; }));
+  if (std::ranges::any_of(axes, [](const ConvolutionAxis& a) { return a.dilation != 1; })) {
+    text += fmt::format(" dilation {}", by_axis(axes, [](const auto& a) { return a.dilation; }));
+  }
+  if (options.groups != 1) text += fmt::format(" groups {}", options.groups);
+  return text;
+}
+
 }  // namespace
 
 Conv2dOptions::operator ConvolutionOptions() const {
@@ -113,13 +124,7 @@ double ConvolutionOp::flops(std::span<const Type> inputs, std::span<const Type> 
 }
 
 std::string ConvolutionOp::attributes() const {
-  const auto& axes = options_.axes;
-  std::string text = fmt::format("stride {} padding {}", by_axis(axes, [](const auto& a) { return a.stride; }),
-                                 by_axis(axes, [](const auto& a) { return a.padding; }));
-  if (std::ranges::any_of(axes, [](const ConvolutionAxis& a) { return a.dilation != 1; })) {
-    text += fmt::format(" dilation {}", by_axis(axes, [](const auto& a) { return a.dilation; }));
-  }
-  if (options_.groups != 1) text += fmt::format(" groups {}", options_.groups);
+  std::string text = options_text(options_);
   if (epilogue_ != Epilogue{}) text += fmt::format(" {}", epilogue_.str());
   return text;
 }
@@ -128,6 +133,8 @@ ConvolutionBackwardDataOp::ConvolutionBackwardDataOp(ConvolutionOptions options,
     : options_(with_known_axes(std::move(options))), input_(std::move(input)) {}
 
 std::string_view ConvolutionBackwardDataOp::name() const { return name_among(kBackwardData, options_); }
+
+std::string ConvolutionBackwardDataOp::attributes() const { return options_text(options_); }
 
 std::vector<Type> ConvolutionBackwardDataOp::infer(std::string_view, std::span<const Type> inputs) const {
   return {{input_, inputs[0].dtype}};
@@ -152,6 +159,8 @@ ConvolutionBackwardWeightsOp::ConvolutionBackwardWeightsOp(ConvolutionOptions op
     : options_(with_known_axes(std::move(options))), weight_(std::move(weight)), bias_(bias) {}
 
 std::string_view ConvolutionBackwardWeightsOp::name() const { return name_among(kBackwardWeights, options_); }
+
+std::string ConvolutionBackwardWeightsOp::attributes() const { return options_text(options_); }
 
 std::vector<Type> ConvolutionBackwardWeightsOp::infer(std::string_view, std::span<const Type> inputs) const {
   const DType type = sum_type(inputs[0].dtype);

@@ -53,6 +53,7 @@ class ConvolutionBackwardDataOp : public Op {
   std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+  std::string attributes() const override;
 
  private:
   ConvolutionOptions options_;
@@ -68,6 +69,7 @@ class ConvolutionBackwardWeightsOp : public Op {
   std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;
   double flops(std::span<const Type> inputs, std::span<const Type> outputs) const override;
+  std::string attributes() const override;
 
  private:
   ConvolutionOptions options_;

@@ -37,6 +37,17 @@ std::string numbers(const PoolOptions& o, std::int64_t PoolAxis::*member) {
 std::int64_t padded_size(const PoolAxis& a, std::int64_t in) { return in + 2 * a.padding; }
 std::int64_t window_span(const PoolAxis& a) { return a.dilation * (a.kernel - 1) + 1; }
 
+std::string options_text(const PoolOptions& o) {
+  std::string text = fmt::format("{} stride {} padding {}", numbers(o, &PoolAxis::kernel),
+                                 numbers(o, &PoolAxis::stride), numbers(o, &PoolAxis::padding));
+  if (std::ranges::any_of(o.axes, [](const PoolAxis& a) { return a.dilation != 1; })) {
+    text += fmt::format(" dilation {}", numbers(o, &PoolAxis::dilation));
+  }
+  if (o.ceil_mode) text += " ceil";
+  if (!o.count_include_pad) text += " without padding in the count";
+  return text;
+}
+
 }  // namespace
 
 Pool2dOptions::operator PoolOptions() const {
@@ -86,22 +97,14 @@ std::vector<Value> PoolOp::gradient(const Request& r) const {
   return {apply_op(std::move(op), {r.gradients[0]})};
 }
 
-std::string PoolOp::attributes() const {
-  const PoolOptions& o = options_;
-  std::string text = fmt::format("{} stride {} padding {}", numbers(o, &PoolAxis::kernel),
-                                 numbers(o, &PoolAxis::stride), numbers(o, &PoolAxis::padding));
-  if (std::ranges::any_of(o.axes, [](const PoolAxis& a) { return a.dilation != 1; })) {
-    text += fmt::format(" dilation {}", numbers(o, &PoolAxis::dilation));
-  }
-  if (o.ceil_mode) text += " ceil";
-  if (!o.count_include_pad) text += " without padding in the count";
-  return text;
-}
+std::string PoolOp::attributes() const { return options_text(options_); }
 
 PoolGradientOp::PoolGradientOp(Pool kind, PoolOptions options, Shape input)
     : kind_(kind), options_(with_known_axes(std::move(options))), input_(std::move(input)) {}
 
 std::string_view PoolGradientOp::name() const { return pool_gradient_name(kind_, options_); }
+
+std::string PoolGradientOp::attributes() const { return options_text(options_); }
 
 std::vector<Type> PoolGradientOp::infer(std::string_view, std::span<const Type> inputs) const {
   return {{input_, inputs[0].dtype}};

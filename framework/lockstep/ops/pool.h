@@ -55,6 +55,7 @@ class PoolGradientOp : public Op {
   std::string_view name() const override;
   std::vector<Type> infer(std::string_view path, std::span<const Type> inputs) const override;
   std::vector<Value> gradient(const Request& request) const override;  // average pooling only
+  std::string attributes() const override;
 
  private:
   Pool kind_;

@@ -103,8 +103,8 @@ std::vector<DerivedCopy::Axis> DerivedCopy::axes(const Shape& shape, const Layou
 }
 
 DerivedCopy::DerivedCopy(const Shape& shape, const Form& from, const Form& to) : from_(from.dtype), to_(to.dtype) {
-  check(from_ == to_ || (from_ == DType::F32 && to_ == DType::BF16), "derived copy", "no conversion from {} to {}",
-        name_of(from_), name_of(to_));
+  check((from_ == to_ && from_ != DType::BF16) || (from_ == DType::F32 && to_ == DType::BF16), "derived copy",
+        "no conversion from {} to {}", name_of(from_), name_of(to_));
   check(shape.rank() <= kMaxRank, "derived copy", "shape {} has more than {} dimensions", shape.str(), kMaxRank);
   elements_ = from.layout.storage_elements(shape);
   if (elements_ == 0) return;

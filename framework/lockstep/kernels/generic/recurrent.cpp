@@ -127,9 +127,11 @@ Strided<const T> constant(Strided<T> a) {
 
 // Arrays of rows in scratch memory, one after the other, of the samples from `begin` on.
 template <class T>
-Strided<T> scratch_rows(const RecurrentShape& s, T*& scratch, std::int64_t n, std::int64_t begin) {
+Strided<T> scratch_rows(const RecurrentShape& s, T*& scratch, std::int64_t n, std::int64_t begin, std::int64_t end) {
   const std::int64_t stride = row_stride(n);
   const Strided<T> rows{scratch + begin * stride, stride};
+  // The kernels compute whole vectors: what lies behind a row would decay to subnormal numbers, which are slow.
+  for (std::int64_t r = 0; r < end - begin; ++r) std::fill_n(rows.data + r * stride + n, stride - n, T(0));
   scratch += s.samples * stride;
   return rows;
 }
@@ -140,8 +142,9 @@ void forward_samples(const RecurrentShape& s, const RecurrentForward<T>& a, int 
   const Walk at(s, d, begin);
   const auto& own = a.direction[d];
   const std::int64_t rows = end - begin;
-  Strided<T> before = scratch_rows(s, scratch, s.hidden, begin), after = scratch_rows(s, scratch, s.hidden, begin);
-  const Strided<T> c = scratch_rows(s, scratch, s.hidden, begin);
+  Strided<T> before = scratch_rows(s, scratch, s.hidden, begin, end),
+             after = scratch_rows(s, scratch, s.hidden, begin, end);
+  const Strided<T> c = scratch_rows(s, scratch, s.hidden, begin, end);
   copy_rows(rows, s.hidden, at.outer(a.initial_h), before);
   copy_rows(rows, s.hidden, at.outer(a.initial_c), c);
   const auto step = s.options.lstm() ? recurrent_table<T>().lstm : recurrent_table<T>().gru;
@@ -169,8 +172,10 @@ void backward_samples(const RecurrentShape& s, const RecurrentBackward<T>& a, in
   const Walk at(s, d, begin);
   const auto& own = a.direction[d];
   const std::int64_t rows = end - begin;
-  const Strided<T> dh = scratch_rows(s, scratch, s.hidden, begin), dc = scratch_rows(s, scratch, s.hidden, begin);
-  Strided<T> after = scratch_rows(s, scratch, s.gates(), begin), sums = scratch_rows(s, scratch, s.gates(), begin);
+  const Strided<T> dh = scratch_rows(s, scratch, s.hidden, begin, end),
+                   dc = scratch_rows(s, scratch, s.hidden, begin, end);
+  Strided<T> after = scratch_rows(s, scratch, s.gates(), begin, end),
+             sums = scratch_rows(s, scratch, s.gates(), begin, end);
   copy_rows(rows, s.hidden, at.outer(a.dh), dh);
   copy_rows(rows, s.hidden, at.outer(a.dc), dc);
   const auto step = s.options.lstm() ? recurrent_table<T>().lstm_gradient : recurrent_table<T>().gru_gradient;

@@ -111,7 +111,7 @@ class WinogradGradient {
   Scratch scratch(float* workspace, std::int64_t worker) const;
   std::int64_t dw_elements() const;
   void run_by_parts(const Arrays& a) const;
-  void run_part(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s) const;
+  void run_part(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s, bool add, float* dw) const;
   void run_by_chunks(const Arrays& a) const;
   void run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s) const;
   void sum_bias(const Arrays& a) const;
@@ -122,6 +122,7 @@ class WinogradGradient {
   WinogradShape shape_;
   bool normalises_;
   std::int64_t parts_;                        // of the tiles, with sums of their own
+  std::int64_t slots_;                        // sums of neighbouring parts that are kept side by side
   bool by_parts_;                             // parts run side by side; else one after the other, by chunks of weights
   std::int64_t tiles_;                        // of a group that is transformed at once
   std::int64_t out_chunk_, in_chunk_;         // blocks of weights whose sums stay in a cache

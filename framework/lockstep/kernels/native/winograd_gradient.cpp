@@ -19,6 +19,9 @@ constexpr std::int64_t kPartTiles = 256, kWidePartTiles = 128, kWideWeights = 25
 // second-level cache; else a part's tiles are transformed once, for all chunks of weights.
 constexpr std::int64_t kWeightsByParts = 128 * 128, kSumBytes = 5 << 18;
 constexpr std::int64_t kGroupBytes = 3 << 18, kMostGroupTiles = 64;
+// Partial sums of weights in memory, each of neighbouring parts: as many as keep the threads of a large machine at
+// work.
+constexpr std::int64_t kMostSlots = 64;
 
 }  // namespace
 
@@ -32,6 +35,7 @@ WinogradGradient::WinogradGradient(const ConvolutionGeometry& g, int tile, const
   const auto& s = shape_;
   const std::int64_t weights = s.in_blocks * s.out_blocks * kBlock;
   parts_ = std::max<std::int64_t>(1, s.tiles / (weights >= kWideWeights ? kWidePartTiles : kPartTiles));
+  slots_ = std::min(parts_, kMostSlots);
   by_parts_ = weights <= kWeightsByParts;
   const std::int64_t part_tiles = (s.tiles + parts_ - 1) / parts_;
   if (by_parts_) {
@@ -57,7 +61,7 @@ std::int64_t WinogradGradient::dw_elements() const { return shape_.in_blocks * s
 std::size_t WinogradGradient::workspace_bytes() const {
   const std::int64_t tiles = shape_.planes * (v_plane_ + z_plane_), sums = shape_.planes * u_plane_;
   const std::int64_t elements =
-      by_parts_ ? (parts_ - 1) * dw_elements() + workers_ * (tiles + sums) : tiles + workers_ * sums;
+      by_parts_ ? (slots_ - 1) * dw_elements() + workers_ * (tiles + sums) : tiles + workers_ * sums;
   return static_cast<std::size_t>(lane_elements() + elements) * sizeof(float);
 }
 
@@ -65,7 +69,7 @@ WinogradGradient::Scratch WinogradGradient::scratch(float* workspace, std::int64
   workspace += lane_elements();
   const std::int64_t v = shape_.planes * v_plane_, z = shape_.planes * z_plane_, u = shape_.planes * u_plane_;
   if (!by_parts_) return {workspace, workspace + v, workspace + v + z + worker * u, nullptr};
-  float* const mine = workspace + (parts_ - 1) * dw_elements() + worker * (v + z + u);
+  float* const mine = workspace + (slots_ - 1) * dw_elements() + worker * (v + z + u);
   return {mine, mine + v, mine + v + z, workspace};
 }
 
@@ -90,21 +94,27 @@ void WinogradGradient::run(const Arrays& a) const {
 void WinogradGradient::run_by_parts(const Arrays& a) const {
   const auto& s = shape_;
   const std::int64_t chunks = (s.out_blocks + out_chunk_ - 1) / out_chunk_;
-  for_workers(workers_, parts_ * chunks, s.tiles / parts_ * s.planes * in_chunk_ * out_chunk_ * kBlock,
+  for_workers(workers_, slots_ * chunks, s.tiles / slots_ * s.planes * in_chunk_ * out_chunk_ * kBlock,
               [&](std::int64_t worker, std::int64_t item) {
-                run_part(a, item / chunks, item % chunks, scratch(a.workspace, worker));
+                const std::int64_t slot = item / chunks;
+                const Range parts = part_of(parts_, slots_, slot);
+                const Scratch own = scratch(a.workspace, worker);
+                float* const dw = slot == 0 ? a.dw : own.partial + (slot - 1) * dw_elements();
+                for (std::int64_t part = parts.begin; part < parts.end; ++part)
+                  run_part(a, part, item % chunks, own, part > parts.begin, dw);
               });
-  if (parts_ == 1) return;
-  parallel_for(s.in_blocks * s.out_blocks, parts_ * 9 * kBlock, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t part = 1; part < parts_; ++part) {
-      const float* const partial = scratch(a.workspace, 0).partial + (part - 1) * dw_elements();
+  if (slots_ == 1) return;
+  parallel_for(s.in_blocks * s.out_blocks, slots_ * 9 * kBlock, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t slot = 1; slot < slots_; ++slot) {
+      const float* const partial = scratch(a.workspace, 0).partial + (slot - 1) * dw_elements();
       for (std::int64_t i = begin * 9 * kBlock; i < end * 9 * kBlock; ++i) a.dw[i] += partial[i];
     }
   });
 }
 
-// The sums of one part for one chunk of outputs, group of tiles by group of tiles.
-void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch) const {
+// The sums of one part for one chunk of outputs, group of tiles by group of tiles. They are added to dw, or replace it.
+void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch,
+                                bool add, float* dw) const {
   const auto& s = shape_;
   const Range range = part_of(s.tiles, parts_, part);
   const std::int64_t out = chunk * out_chunk_, outs = std::min(out_chunk_, s.out_blocks - out);
@@ -141,9 +151,9 @@ void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t
       }
     }
   }
-  float* const dw = (part == 0 ? a.dw : scratch.partial + (part - 1) * dw_elements()) + out * s.in_blocks * 9 * kBlock;
+  dw += out * s.in_blocks * 9 * kBlock;
   for (std::int64_t i = 0; i < outs * s.in_blocks; ++i)
-    s.table->gradient(scratch.u + i * kBlock, u_plane_, false, dw + i * 9 * kBlock);
+    s.table->gradient(scratch.u + i * kBlock, u_plane_, add, dw + i * 9 * kBlock);
 }
 
 void WinogradGradient::run_by_chunks(const Arrays& a) const {

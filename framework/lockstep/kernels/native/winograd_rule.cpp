@@ -36,7 +36,8 @@ namespace {
 // With AVX2 on both sides (oneDNN has no Winograd kernels there): 64 -> 64, 32^2 2.15, 16 -> 16, 32^2 1.44, 128 -> 128,
 // 16^2 2.11, 512 -> 512, 7^2 1.95. Our F(2x2, 3x3) against oneDNN's direct kernels with AVX-512, forward, backward
 // data, backward weights: 64 -> 64, 32^2 1.63 2.01 1.47, 16 -> 16, 32^2 1.16 1.07 0.92, 256 -> 256, 8^2 1.45 1.42 1.73,
-// 512 -> 512, 7^2 1.01 0.96 1.56. The baseline, without fused multiply-adds, is not offered.
+// 512 -> 512, 7^2 1.01 0.96 1.56. The baseline, whose fused multiply-adds are
+// emulated, is offered with portable bits alone.
 constexpr std::int64_t kLeastChannels = 16, kLeastTiles = 16;
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/subnormals.h"
 #include "lockstep/parallel/reduce/bucket_hook.h"
 
 namespace lockstep::train {
@@ -29,6 +30,9 @@ void check_options(const TrainerOptions& o, int ranks) {
         o.autotune       ? "kernels that follow from shapes: measured choices differ between machines"
         : o.compile.bf16 ? "f32 or f64: processors round products of bf16 differently"
                          : "another path: MPI libraries add in other orders");
+  check(!o.is_portable() || !flushes_subnormals(), kTrainerSite,
+        "portable bits in a process that makes zeros of subnormal numbers, expected one that computes with them: link "
+        "the program and its libraries without -ffast-math and -Ofast (Intel's compilers: -no-ftz -fp-model precise)");
   check(o.bucket_bytes >= 0, kTrainerSite, "buckets of {} bytes, expected at least 1, or 0", o.bucket_bytes);
   check(std::isfinite(o.clip_norm) && o.clip_norm >= 0, kTrainerSite,
         "the largest norm of the gradient is {}, expected a positive number, or 0 for any", o.clip_norm);

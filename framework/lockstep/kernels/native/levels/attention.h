@@ -3,31 +3,17 @@
 #pragma once
 
 #include "lockstep/kernels/native/levels/philox.h"
+#include "lockstep/kernels/native/levels/single.h"
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
 
 constexpr float kMinusInfinity = -__builtin_inff();
 
-// e^x for x up to 88, within 1 unit in the last place; 0 below -87. x = n ln 2 + r; n is rounded by an addition, and
-// 2^n made from its bits.
+// e^x for x up to 88, within 1 unit in the last place; 0 below -87.
 LOCKSTEP_INLINE NativeF32 exponential(NativeF32 x) {
-  constexpr float kRound = 12582912.0F;  // 1.5 2^23: the unit of the last place is 1
-  constexpr float kLog2E = 0x1.715476p+0F, kLn2 = 0x1.62e43p-1F, kLn2Rest = -0x1.05c61p-29F;
-  const auto constant = [](float c) { return NativeF32{} + c; };
-  const NativeF32 shifted = multiply_add(x, constant(kLog2E), constant(kRound));
-  const NativeF32 n = shifted - kRound;
-  const NativeF32 r = multiply_add(n, constant(-kLn2Rest), multiply_add(n, constant(-kLn2), x));
-  NativeF32 q = constant(1.0F / 5040);
-  q = multiply_add(q, r, constant(1.0F / 720));
-  q = multiply_add(q, r, constant(1.0F / 120));
-  q = multiply_add(q, r, constant(1.0F / 24));
-  q = multiply_add(q, r, constant(1.0F / 6));
-  q = multiply_add(q, r, constant(0.5F));
-  q = multiply_add(q, r, constant(1.0F));
-  q = multiply_add(q, r, constant(1.0F));
-  const NativeF32 power = (NativeF32)(((NativeU32)shifted << 23) + 0x3f800000U);
-  return x < -87.0F ? NativeF32{} : q * power;
+  const single::Exponential e = single::exponential(x);
+  return x < -87.0F ? NativeF32{} : (1 + e.p) * single::power_of_two(e.n);
 }
 
 // Calls body(first lane) for each register of a row.

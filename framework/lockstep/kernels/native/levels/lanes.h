@@ -2,13 +2,17 @@
 // and bf16 arrays at any alignment, in GCC's vector types. A level's sources include this, tables.h and <cstdint>, and
 // no other header of the library or the standard: an inline function compiled here could be the copy that the linker
 // keeps for all levels, with instructions that not every machine has. For that reason everything here is local to the
-// source, too. (The compiler's intrinsics are always inlined, so their header is safe.)
+// source, too. (The compiler's intrinsics are always inlined, so their header is safe; so are core/math_formulas.h and
+// <utility>, whose functions are templates over a level's own types or constants of the compiler.)
 #pragma once
 
 #include <cstdint>
 
 #include "lockstep/kernels/native/tables.h"
 
+#if defined(__AVX2__) && !defined(__FMA__)
+#error "compile with -mfma where -mavx2 is given: every processor with AVX2 has it"
+#endif
 #if defined(__AVX2__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
