@@ -13,6 +13,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/launch/host_option.h"
 #include "lockstep/launch/job_network.h"
+#include "lockstep/launch/mpirun_kind.h"
 #include "lockstep/launch/mpirun_words.h"
 #include "lockstep/launch/read_hosts.h"
 #include "lockstep/preflight/look.h"
@@ -120,11 +121,12 @@ std::vector<Finding> start_findings(const DoctorOptions& o, const launch::HostLi
   } catch (const Error&) {  // a network of the hosts in which this machine is not: mpirun gets the words as they are
   }
   try {
-    return try_start(job, hosts, own_path());
+    const auto kind = launch::mpirun_kind("mpirun", comm::Environment::library());
+    return try_start(job, {.hosts = hosts, .program = own_path(), .kind = kind});
   } catch (const Error& error) {
     return {{.level = preflight::Level::Red,
              .what = error.what(),
-             .mend = "have mpirun of the job's Open MPI in PATH: apt-get install openmpi-bin",
+             .mend = "have mpirun of the job's MPI in PATH: apt-get install openmpi-bin, or mpich",
              .check = "start"}};
   }
 }

@@ -20,6 +20,7 @@
 #include "lockstep/core/printable.h"
 #include "lockstep/core/standard_streams.h"
 #include "lockstep/host/address_space.h"
+#include "lockstep/host/threads.h"
 #include "lockstep/train/options/near_names.h"
 #include "lockstep/train/options/option_hints.h"
 #include "tools/commands.h"
@@ -114,6 +115,7 @@ int main(int argc, char** argv) {
   words.push_back(nullptr);
   argv = words.data();
   try {
+    lockstep::host::leave_first_place();  // mpirun and ranks, which this program starts, would inherit one core
     app.parse(lockstep::launcher::adapt_words(*app.get_subcommand("launch"), argc, argv), argv);
   } catch (const CLI::RuntimeError& e) {  // a command's own status
     status = e.get_exit_code();

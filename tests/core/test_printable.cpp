@@ -43,5 +43,12 @@ TEST(Printable, LinesStayLinesWhereTheyAreMeantTo) {
   EXPECT_EQ(printable_lines(""), "");
 }
 
+TEST(Printable, TheLastLineIsWhatWasSaidLast) {
+  EXPECT_EQ(last_line("first\nssh: no route\r\n\n"), "ssh: no route");
+  EXPECT_EQ(last_line("one"), "one");
+  EXPECT_EQ(last_line("\n"), "");
+  EXPECT_EQ(last_line(""), "");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -2,7 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
+#include <memory>
+#include <string>
+
+#include "lockstep/core/format.h"
+#include "lockstep/host/machine.h"
 
 namespace lockstep {
 namespace {
@@ -128,6 +137,41 @@ TEST(DefaultBinding, WhatWasAskedForStays) {
         << asked;
   EXPECT_FALSE(
       is_bound_by_default(cores_of(1, 16), 0, {{"OMPI_MCA_orte_bound_at_launch", "1"}, {"LOCKSTEP_BIND", "cores"}}));
+}
+
+// Set for the process that is to say which processors it may use.
+constexpr const char* kSays = "LOCKSTEP_TEST_SAYS_CPUS";
+
+// What this test says in a process of its own, as libgomp reads these variables while it is loaded.
+std::string said_with(const std::string& variables) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command =
+      formatted("env -u OMP_PROC_BIND -u OMP_PLACES {} {}=1 '{}' --gtest_filter=Places.* 2>&1", variables, kSays, self);
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  if (pipe == nullptr) return "";
+  std::string text;
+  std::array<char, 4096> block{};
+  while (std::fgets(block.data(), static_cast<int>(block.size()), pipe.get()) != nullptr) {
+    const std::string line(block.data());
+    if (line.starts_with("cpus ")) text += line;
+  }
+  return text;
+}
+
+TEST(Places, OfOpenMpLeaveTheProcessItsProcessors) {
+  if (std::getenv(kSays) != nullptr) {
+    std::printf("cpus %s\n", joined(host::available_cores().cpus, ",").c_str());
+    host::leave_first_place();
+    std::printf("cpus of what it starts %s\n", joined(host::Machine::here().binding(), ",").c_str());
+    return;
+  }
+  const std::string without = said_with("");
+  EXPECT_NE(without, "");
+  for (const char* variables : {"OMP_PROC_BIND=close OMP_PLACES=cores", "OMP_PROC_BIND=spread", "OMP_PLACES=threads",
+                                "OMP_PROC_BIND=false OMP_PLACES=cores"})
+    EXPECT_EQ(said_with(variables), without) << variables;
+  const std::string first = formatted("{{{}}}", host::available_cores().cpus.front());
+  EXPECT_EQ(said_with(formatted("OMP_PLACES={}", first)).find(','), std::string::npos) << "what the user asks for";
 }
 
 }  // namespace

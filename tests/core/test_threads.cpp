@@ -1,5 +1,6 @@
 #include "lockstep/core/error.h"
 #include "lockstep/host/blas.h"
+#include "lockstep/host/cgroup.h"
 #include "lockstep/host/threads.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
 
 namespace lockstep {
@@ -14,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-host::Cores cores_of(int cpus, int node_cpus, int threads_per_core = 1) {
+host::Cores made_cores(int cpus, int node_cpus, int threads_per_core = 1) {
   host::Cores cores;
   cores.cpus.resize(static_cast<std::size_t>(cpus));
   std::iota(cores.cpus.begin(), cores.cpus.end(), 0);
@@ -24,39 +26,39 @@ host::Cores cores_of(int cpus, int node_cpus, int threads_per_core = 1) {
 }
 
 TEST(Budget, OneRankTakesTheNode) {
-  EXPECT_EQ(host::budget(cores_of(1, 1), {}), (host::ThreadBudget{.compute = 1, .loaders = 1}));
-  EXPECT_EQ(host::budget(cores_of(4, 4), {}), (host::ThreadBudget{.compute = 4, .loaders = 1}));
-  EXPECT_EQ(host::budget(cores_of(64, 64), {}), (host::ThreadBudget{.compute = 60, .loaders = 4}));
+  EXPECT_EQ(host::budget(made_cores(1, 1), {}), (host::ThreadBudget{.compute = 1, .loaders = 1}));
+  EXPECT_EQ(host::budget(made_cores(4, 4), {}), (host::ThreadBudget{.compute = 4, .loaders = 1}));
+  EXPECT_EQ(host::budget(made_cores(64, 64), {}), (host::ThreadBudget{.compute = 60, .loaders = 4}));
 }
 
 TEST(Budget, UnboundRanksDivideTheNode) {
-  EXPECT_EQ(host::budget(cores_of(2, 2), {.local_ranks = 2}).compute, 1);
-  EXPECT_EQ(host::budget(cores_of(16, 16), {.local_ranks = 4}).compute, 4);
-  EXPECT_EQ(host::budget(cores_of(7, 7), {.local_ranks = 2}).compute, 3);
+  EXPECT_EQ(host::budget(made_cores(2, 2), {.local_ranks = 2}).compute, 1);
+  EXPECT_EQ(host::budget(made_cores(16, 16), {.local_ranks = 4}).compute, 4);
+  EXPECT_EQ(host::budget(made_cores(7, 7), {.local_ranks = 2}).compute, 3);
 }
 
 TEST(Budget, MoreRanksThanCoresGetOneThreadEach) {
-  EXPECT_EQ(host::budget(cores_of(2, 2), {.local_ranks = 4}).compute, 1);
+  EXPECT_EQ(host::budget(made_cores(2, 2), {.local_ranks = 4}).compute, 1);
 }
 
 TEST(Budget, BoundRanksKeepTheirMask) {
-  EXPECT_EQ(host::budget(cores_of(4, 16), {.local_ranks = 4}).compute, 4);
-  EXPECT_EQ(host::budget(cores_of(1, 16), {.local_ranks = 16}).compute, 1);
+  EXPECT_EQ(host::budget(made_cores(4, 16), {.local_ranks = 4}).compute, 4);
+  EXPECT_EQ(host::budget(made_cores(1, 16), {.local_ranks = 16}).compute, 1);
 }
 
 TEST(Budget, AMaskLargerThanTheShareIsDivided) {
-  EXPECT_EQ(host::budget(cores_of(12, 16), {.local_ranks = 4}).compute, 3);
+  EXPECT_EQ(host::budget(made_cores(12, 16), {.local_ranks = 4}).compute, 3);
   // Two sockets of 4 CPUs in use, two ranks on each: only the masks themselves can tell.
-  EXPECT_EQ(host::budget(cores_of(4, 16), {.local_ranks = 4, .sharing = 2}).compute, 2);
+  EXPECT_EQ(host::budget(made_cores(4, 16), {.local_ranks = 4, .sharing = 2}).compute, 2);
 }
 
 TEST(Budget, HardwareThreadsOfACoreCountOnce) {
-  EXPECT_EQ(host::budget(cores_of(8, 8, 2), {.local_ranks = 2}).compute, 2);
-  EXPECT_EQ(host::budget(cores_of(8, 8, 2), {.local_ranks = 1}).compute, 4);
+  EXPECT_EQ(host::budget(made_cores(8, 8, 2), {.local_ranks = 2}).compute, 2);
+  EXPECT_EQ(host::budget(made_cores(8, 8, 2), {.local_ranks = 1}).compute, 4);
 }
 
 TEST(Budget, QuotaIsDividedEvenBetweenBoundRanks) {
-  host::Cores cores = cores_of(16, 64);
+  host::Cores cores = made_cores(16, 64);
   cores.quota = 8.5;
   EXPECT_EQ(host::budget(cores, {.local_ranks = 4}).compute, 2);
   cores.quota = 0.5;
@@ -64,10 +66,10 @@ TEST(Budget, QuotaIsDividedEvenBetweenBoundRanks) {
 }
 
 TEST(Budget, RequestsAreGranted) {
-  EXPECT_EQ(host::budget(cores_of(4, 4), {.local_ranks = 2, .threads = 6, .loaders = 0}),
+  EXPECT_EQ(host::budget(made_cores(4, 4), {.local_ranks = 2, .threads = 6, .loaders = 0}),
             (host::ThreadBudget{.compute = 6, .loaders = 0}));
-  EXPECT_EQ(host::budget(cores_of(16, 16), {.loaders = 4}), (host::ThreadBudget{.compute = 12, .loaders = 4}));
-  EXPECT_EQ(host::budget(cores_of(16, 16), {.loaders = 40}).compute, 1);
+  EXPECT_EQ(host::budget(made_cores(16, 16), {.loaders = 4}), (host::ThreadBudget{.compute = 12, .loaders = 4}));
+  EXPECT_EQ(host::budget(made_cores(16, 16), {.loaders = 40}).compute, 1);
   EXPECT_EQ(host::budget(1, 3, 2), (host::ThreadBudget{.compute = 3, .loaders = 2}));
 }
 
@@ -120,7 +122,7 @@ TEST(Machine, IsDescribed) {
   EXPECT_EQ(info.blas.rfind("OpenBLAS ", 0), 0u) << info.blas;
 }
 
-class CgroupQuota : public testing::Test {
+class Cgroup : public testing::Test {
  protected:
   void SetUp() override { fs::remove_all(root_); }
   void TearDown() override { fs::remove_all(root_); }
@@ -129,11 +131,12 @@ class CgroupQuota : public testing::Test {
     std::ofstream(root_ / path) << text << "\n";
   }
   double quota() { return host::cgroup_cpu_quota(root_ / "membership", root_ / "mount"); }
+  std::size_t memory_left() { return host::cgroup_memory_left(root_ / "membership", root_ / "mount"); }
   fs::path root_ =
       fs::path(testing::TempDir()) / "lockstep_cgroup" / testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST_F(CgroupQuota, VersionTwoTakesTheTightestAncestor) {
+TEST_F(Cgroup, VersionTwoTakesTheTightestAncestor) {
   write("membership", "0::/job/step");
   write("mount/job/step/cpu.max", "max 100000");
   write("mount/job/cpu.max", "250000 100000");
@@ -141,19 +144,40 @@ TEST_F(CgroupQuota, VersionTwoTakesTheTightestAncestor) {
   EXPECT_DOUBLE_EQ(quota(), 2.5);
 }
 
-TEST_F(CgroupQuota, VersionOne) {
+TEST_F(Cgroup, VersionOne) {
   write("membership", "4:cpu,cpuacct:/docker/x\n3:cpuset:/other");
   write("mount/cpu/cpu.cfs_quota_us", "400000");
   write("mount/cpu/cpu.cfs_period_us", "100000");
   EXPECT_DOUBLE_EQ(quota(), 4);
 }
 
-TEST_F(CgroupQuota, NoLimitIsZero) {
+TEST_F(Cgroup, NoLimitIsZero) {
   EXPECT_EQ(quota(), 0);
   write("membership", "4:cpu:/\n0::/gone");
   write("mount/cpu/cpu.cfs_quota_us", "-1");
   write("mount/cpu/cpu.cfs_period_us", "100000");
   EXPECT_EQ(quota(), 0);
+}
+
+TEST_F(Cgroup, MemoryIsLeftUpToTheTightestLimit) {
+  write("membership", "0::/job/step");
+  write("mount/job/step/memory.max", "max");
+  write("mount/job/step/memory.current", "10");
+  write("mount/job/memory.max", "1000");
+  write("mount/job/memory.current", "900");
+  write("mount/job/memory.stat", "anon 100\ninactive_file 300");
+  EXPECT_EQ(memory_left(), 400u) << "pages of files can be dropped";
+  write("mount/memory.max", "50");
+  write("mount/memory.current", "60");
+  EXPECT_EQ(memory_left(), 0u);
+}
+
+TEST_F(Cgroup, MemoryOfVersionOneAndWithoutALimit) {
+  EXPECT_EQ(memory_left(), std::numeric_limits<std::size_t>::max());
+  write("membership", "4:cpu:/x\n5:memory:/x");
+  write("mount/memory/x/memory.limit_in_bytes", "1000");
+  write("mount/memory/x/memory.usage_in_bytes", "100");
+  EXPECT_EQ(memory_left(), 900u);
 }
 
 TEST(Blas, NamesItselfAndTakesTheThreadsOfTheBudget) {

@@ -1,5 +1,6 @@
 // Lists of processors and what launchers say of a job, as they stand in files of the system and in the environment.
 #include "lockstep/comm/launch.h"
+#include "lockstep/host/cgroup.h"
 #include "lockstep/host/threads.h"
 #include "tests/fuzz/harness.h"
 

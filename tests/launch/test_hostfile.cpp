@@ -106,6 +106,22 @@ TEST(HostList, ThisMachine) {
   EXPECT_TRUE(is_this_machine("me@127.0.0.1"));
   EXPECT_FALSE(is_this_machine("10.77.0.2"));
   EXPECT_FALSE(is_this_machine("surely-another-machine"));
+  for (const host::Interface& own : host::interfaces()) EXPECT_TRUE(is_this_machine(own.address.str())) << own.name;
+}
+
+TEST(HostList, ThisMachineByItsAddressesAndAliases) {
+  const host::Interface eth0{"eth0", *host::parse_address("10.1.0.1"), 24};
+  const host::Interface ib0{"ib0", *host::parse_address("fd00::1"), 64};
+  const OwnNames own{.host = "node1.cluster",
+                     .there = {eth0, ib0},
+                     .listed =
+                         "127.0.0.1 localhost\n127.0.1.1 node9 # a mistake\n10.1.0.1\tfirst one\n"
+                         "fd00::1 node1-ib\n10.1.0.2 node2 # one of two\n#10.1.0.1 gone\n"};
+  for (const char* mine : {"node1", "node1.cluster", "node1.elsewhere", "me@10.1.0.1", "fd00::1", "FD00:0::1", "first",
+                           "me@one", "node1-ib", "127.0.1.1"})
+    EXPECT_TRUE(is_this_machine(mine, own)) << mine;
+  for (const char* other : {"node2", "node9", "gone", "of", "10.1.0.2", "10.1.0.11", "fd00::2", "nodes"})
+    EXPECT_FALSE(is_this_machine(other, own)) << other;
 }
 
 }  // namespace

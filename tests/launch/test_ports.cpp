@@ -48,10 +48,14 @@ TEST(Ports, AdministratorsAreToldTheLines) {
             (std::vector<std::string>{
                 "sysctl -w net.ipv4.ip_local_reserved_ports=60000-60015",
                 "ufw allow proto tcp from 10.1.0.0/16 to any port 60000:60015",
-                "firewall-cmd --add-rich-rule='rule family=ipv4 source address=10.1.0.0/16 port port=60000-60015 "
-                "protocol=tcp accept'",
-                "nft add rule inet filter input ip saddr 10.1.0.0/16 tcp dport 60000-60015 accept"}));
-  EXPECT_EQ(port_commands({60000, 60015}, "")[3], "nft add rule inet filter input tcp dport 60000-60015 accept");
+                "firewall-cmd --permanent --add-rich-rule='rule family=ipv4 source address=10.1.0.0/16 port "
+                "port=60000-60015 protocol=tcp accept' && firewall-cmd --reload",
+                "nft insert rule inet filter input ip saddr 10.1.0.0/16 tcp dport 60000-60015 accept"}));
+  EXPECT_EQ(port_commands({60000, 60015}, "")[2],
+            "firewall-cmd --permanent --add-port=60000-60015/tcp && firewall-cmd --reload");
+  EXPECT_EQ(port_commands({60000, 60015}, "")[3], "nft insert rule inet filter input tcp dport 60000-60015 accept");
+  EXPECT_EQ(opening_command(FirewallTool::Nftables, {60000, 60015}, "fd00::/64", "ip6 t c"),
+            "nft insert rule ip6 t c ip6 saddr fd00::/64 tcp dport 60000-60015 accept");
 }
 
 TEST(JobCommand, IsWhole) {
@@ -64,6 +68,22 @@ TEST(JobCommand, IsWhole) {
       "oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 6 -x OMP_NUM_THREADS=4 './a b' --x");
   EXPECT_EQ(shell_line(mpirun_words(parse_host_list("a:2"), {.hostfile = "hosts", .program = {"p"}})),
             "mpirun -n 2 --hostfile hosts --map-by slot --bind-to none p");
+}
+
+TEST(JobCommand, WhatTheUserHasSetStays) {
+  JobCommand command{.network = "eth0",
+                     .ssh_port = 2222,
+                     .ssh_arguments = "-F config",
+                     .own = {"--mca", "btl_tcp_if_exclude", "docker0", "--bind-to", "core"},
+                     .variable = [](const std::string& name) {
+                       return name == "OMPI_MCA_plm_rsh_args" ? std::optional<std::string>("-i key") : std::nullopt;
+                     }};
+  command.program = {"p"};
+  const std::string line = shell_line(mpirun_words(parse_host_list("a:1,b:1"), command));
+  EXPECT_NE(line.find("--mca plm_rsh_args '-i key -p 2222 -F config'"), std::string::npos) << line;
+  EXPECT_EQ(line.find("btl_tcp_if_include"), std::string::npos) << line;
+  EXPECT_EQ(line.find("--bind-to none"), std::string::npos) << line;
+  EXPECT_TRUE(line.ends_with(" --mca btl_tcp_if_exclude docker0 --bind-to core p")) << line;
 }
 
 TEST(JobCommand, WhatOpenMpiRefusesIsNamed) {

@@ -42,7 +42,11 @@ json mpi(const char* version, const char* build) { return {{"version", version},
 TEST(Mpi, VersionsAndBuildsAreCompared) {
   expect_green(kMpi, {mpi("Open MPI v4.1.4", "1"), mpi("Open MPI v4.1.4", "1")});
   expect_says(concluded(kMpi, {mpi("Open MPI v4.1.4", "1"), mpi("Open MPI v4.1.5", "2")}),
-              {"red", "the MPI library must be the same", "'Open MPI v4.1.5'", "apt-get install"});
+              {"red", "the MPI library must be the same", "'Open MPI v4.1.5'", "apt-get install openmpi-bin"});
+  expect_says(concluded(kMpi, {mpi("MPICH Version: 4.0.2", "1"), mpi("MPICH Version: 4.1", "1")}),
+              {"apt-get install mpich libmpich12"});
+  expect_says(concluded(kMpi, {mpi("Intel(R) MPI Library 2021.9", "1"), mpi("Intel(R) MPI Library 2021.8", "1")}),
+              {"install the same MPI package on all hosts\n"});
   expect_says(concluded(kMpi, {mpi("Open MPI v4.1.4", "1"), mpi("Open MPI v4.1.4", "2")}),
               {"red", "the build of the MPI library"});
 }
@@ -84,16 +88,32 @@ TEST(SharedMemory, AContainersDefaultIsYellowAndNoneIsRed) {
               {"yellow node2: /dev/shm has 64 MiB, 64 of them free", "--shm-size=2g"});
   expect_says(concluded(kSharedMemory, {shm(64, 3, 2)}), {"red node1"});
   expect_says(concluded(kSharedMemory, {shm(12000, 3, 2)}), {"remove what earlier jobs left"});
+  // MPI's segments of many ranks are more than a model.
+  expect_says(concluded(kSharedMemory, {shm(512, 512, 128)}),
+              {"red node1: /dev/shm has 512 MiB, 512 of them free, expected 1024 or more for 128 ranks", "remount"});
+  expect_green(kSharedMemory, {shm(1024, 1024, 128)});
 }
 
-json copies(int scope, int error, bool root, int ranks = 2) {
-  return {{"scope", scope}, {"error", error}, {"root", root}, {"ranks", ranks}};
-}
+json copies(int scope, int error) { return {{"scope", scope}, {"error", error}}; }
 
 TEST(DirectCopies, WhatForbidsThemIsNamed) {
-  expect_green(kDirectCopies, {copies(0, 0, false), copies(1, 0, true), copies(1, 0, false, 1)});
-  expect_says(concluded(kDirectCopies, {copies(1, 0, false)}), {"yellow node1: ptrace_scope is 1", "sysctl"});
-  expect_says(concluded(kDirectCopies, {copies(0, 1, true)}), {"yellow node1", "errno 1", "SYS_PTRACE"});
+  expect_green(kDirectCopies, {copies(0, 0), copies(1, 0), copies(3, 0)});
+  expect_says(concluded(kDirectCopies, {copies(1, 0), copies(2, 1)}),
+              {"yellow node2", "errno 1, ptrace_scope 2, expected 0 or 1", "sysctl",
+               "--mca btl_vader_single_copy_mechanism none"});
+  expect_says(concluded(kDirectCopies, {copies(0, 1)}),
+              {"yellow node1", "(errno 1)", "SYS_PTRACE", "--mca btl_vader_single_copy_mechanism none"});
+}
+
+// Whatever the scope is here, the test itself gives an answer: 0, or the errno of a scope or a filter that forbids it.
+TEST(DirectCopies, AreTriedBetweenRanks) {
+  AloneExchange exchange;
+  EXPECT_EQ(kDirectCopies.gather({.local_ranks = 1, .host = "node1"}, exchange).at("error"), 0);
+  const json facts = kDirectCopies.gather({.local_ranks = 2, .host = "node1"}, exchange);
+  ASSERT_TRUE(facts.is_object());
+  if (facts.at("scope") == 1) {
+    EXPECT_EQ(facts.at("error"), 0) << "MPI lets other processes read its ranks";
+  }
 }
 
 TEST(Limits, LowOnesAreNamedWithTheirUlimit) {
@@ -119,7 +139,10 @@ TEST(Disk, OnlyRankZeroNeedsTheRoom) {
   expect_says(concluded(kDisk, {disk(5000), disk(1)}), {"yellow node2"});
   expect_says(concluded(kDisk, {disk(500)}), {"yellow node1"});
   expect_says(concluded(kDisk, {disk(5000, false)}), {"red node1: /runs cannot be written to"});
-  expect_says(concluded(kDisk, {disk(5000, true, 3)}), {"yellow node1", "3 files left"});
+  expect_says(concluded(kDisk, {disk(5000, true, 3)}), {"red node1: the file system of /runs takes 3 more files"});
+  const std::string few = concluded(kDisk, {disk(5000), disk(5000, true, 20)});
+  expect_says(few, {"yellow node2: the file system of /runs takes 20 more files", "expected 64 or more (df -i)"});
+  EXPECT_EQ(few.find("MiB"), std::string::npos) << few;
 }
 
 }  // namespace

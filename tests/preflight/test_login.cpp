@@ -29,6 +29,12 @@ TEST(Login, EveryWayToFailHasItsLine) {
   expect_says(told(255, "me@node2: Permission denied (publickey).\r\n"), {"refuses the key", "ssh-copy-id me@node2"});
   expect_says(told(127, "bash: line 1: exec: /opt/lockstep: not found\n"),
               {"/opt/lockstep cannot be started there", "copy the build"});
+  expect_says(told(126, "bash: line 1: /opt/lockstep: Permission denied\n"),
+              {"/opt/lockstep cannot be started there: bash: line 1", "chmod +x"});
+  expect_says(told(127, "/opt/lockstep: error while loading shared libraries: libmpi.so.40: cannot open\n"),
+              {"cannot be started there", "its libraries"});
+  expect_says(told(1, "lockstep: Connection refused\n"), {"ssh ended with status 1: lockstep: Connection refused"});
+  expect_says(told(255, "odd\n", 2222), {"status 255: odd", "ssh -p 2222 me@node2 true"});
   expect_says(told(-1, ""), {"no answer to ssh (within the time)"});
   expect_says(told(3, "odd\n"), {"status 3: odd", "ssh me@node2 true"});
 }

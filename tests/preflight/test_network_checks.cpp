@@ -1,7 +1,9 @@
+#include "lockstep/core/error.h"
 #include "lockstep/preflight/network/addresses.h"
 #include "lockstep/preflight/network/firewall.h"
 #include "lockstep/preflight/network/link_test.h"
 #include "lockstep/preflight/network/sockets.h"
+#include "tests/memory_limit.h"
 #include "tests/preflight/support.h"
 
 namespace lockstep::test {
@@ -17,13 +19,14 @@ json address(const char* interface, const char* text, int prefix = 24, bool loop
 const json kLo = address("lo", "127.0.0.1", 8, true), kDocker = address("docker0", "172.17.0.1", 16);
 
 // Two hosts that reach each other by eth0.
-std::vector<json> hosts(const char* setting, bool docker = false) {
+std::vector<json> hosts(const char* setting, bool docker = false, const char* exclude = "") {
   std::vector<json> values;
   for (const char* own : {"10.1.0.1", "10.1.0.2"}) {
     json addresses{kLo, address("eth0", own)};
     if (docker) addresses.push_back(kDocker);
     values.push_back(
         {{"setting", setting},
+         {"exclude", exclude},
          {"addresses", addresses},
          {"routes", {{{"host", "peer"}, {"address", "10.1.0.9"}, {"local", own}, {"interface", "eth0"}}}}});
   }
@@ -50,6 +53,10 @@ TEST(Interfaces, AnAddressOnSeveralHostsIsRedUnlessItIsNotUsed) {
   expect_says(concluded(kInterfaces, hosts("", true)),
               {"red node1, node2: docker0 has the address 172.17.0.1", "LOCKSTEP_INTERFACE=10.1.0.0/24"});
   expect_green(kInterfaces, hosts("eth0", true));
+  for (const char* exclude : {"lo,docker0", "127.0.0.1/8,172.17.0.0/16"})
+    expect_green(kInterfaces, hosts("", true, exclude));
+  expect_says(concluded(kInterfaces, hosts("", true, "eth1")), {"red node1, node2: docker0"});
+  expect_says(concluded(kInterfaces, hosts("eth0,docker0", true, "docker0")), {"red node1, node2: docker0"});
 }
 
 TEST(Interfaces, AHostWithoutARouteIsRed) {
@@ -130,6 +137,13 @@ TEST(Links, LossesExplainALowRate) {
   EXPECT_EQ(text.find("MB/s"), std::string::npos) << text;
 }
 
+TEST(Links, TheLatestOneIsTold) {
+  expect_says(concluded(kLinks, {links("node1", {link("node2", 40, 1000), link("node3", 900, 1000)}),
+                                 links("node2", {link("node1", 40, 1000), link("node3", 4000, 1000)}),
+                                 links("node3", {link("node1", 900, 1000), link("node2", 900, 1000)})}),
+              {"yellow node3: 4000 us there and back at best, 40 on other links"});
+}
+
 TEST(Links, HostsThatDoNotConnectAreLeftToTheCheckOfPorts) {
   expect_green(kLinks, {links("node1", {{{"host", "node2"}, {"address", "10.1.0.2"}}}), links("node2", json::array())});
 }
@@ -138,6 +152,17 @@ TEST(MemoryBandwidth, TheSlowNodeIsNamed) {
   expect_green(kMemoryBandwidth, {40.0, 35.0});
   expect_says(concluded(kMemoryBandwidth, {40.0, 15.0}), {"yellow node2: memory moves 15 GB/s, on another host 40"});
 }
+
+#ifdef LOCKSTEP_LIMITS_MEMORY
+TEST(MemoryBandwidth, AHostWithLittleMemoryGoesOnWithoutIt) {
+  const Subject subject{.host = "node1", .threads = 4};
+  EXPECT_TRUE(fits_in(std::size_t{8} << 20, [&] {
+    AloneExchange exchange;
+    const json facts = kMemoryBandwidth.gather(subject, exchange);
+    check(facts.is_object() && facts.contains("problem"), "test", "{}, expected a problem", facts.dump());
+  }));
+}
+#endif
 
 TEST(Firewall, UfwFirewalldAndNftablesHaveTheirLines) {
   const launch::PortRange ports{60000, 60015};
@@ -150,6 +175,34 @@ TEST(Firewall, UfwFirewalldAndNftablesHaveTheirLines) {
     {"rule": {"family": "inet", "table": "filter", "chain": "input", "expr": [{"match": {}}, {"drop": null}]}}]})";
   EXPECT_EQ(opening_line(firewall_of(rules, false, false), "10.1.0.0/24", ports),
             "nft insert rule inet filter input ip saddr 10.1.0.0/24 tcp dport 60000-60015 accept");
+}
+
+// Chains of the table "inet t": the base chain "in" at the input hook, and rules, each as its chain and expressions.
+std::string chain_of(const std::vector<std::pair<std::string, std::string>>& rules, const std::string& more = "") {
+  std::string text = R"({"nftables": [{"chain": {"family": "inet", "table": "t", "name": "in", "hook": "input"}},
+    {"chain": {"family": "inet", "table": "t", "name": "fwd", "hook": "forward", "policy": "drop"}})";
+  for (const auto& [chain, expressions] : rules)
+    text += formatted(R"(, {{"rule": {{"family": "inet", "table": "t", "chain": "{}", "expr": [{}]}}}})", chain,
+                      expressions);
+  return firewall_of(text + more + "]}", false, false).chain;
+}
+
+TEST(Firewall, OnlyChainsThatAPacketForThisHostComesToCount) {
+  const std::string drop = R"({"drop": null})", to_a = R"({"jump": {"target": "a"}})";
+  EXPECT_EQ(chain_of({}), "") << "what is forwarded to containers is not for this host";
+  EXPECT_EQ(chain_of({{"fwd", drop}, {"a", drop}}), "");
+  EXPECT_EQ(chain_of({{"fwd", to_a}, {"a", drop}}), "");
+  EXPECT_EQ(chain_of({{"in", drop}}), "inet t in");
+  EXPECT_EQ(chain_of({{"in", to_a}, {"a", drop}}), "inet t in");
+  EXPECT_EQ(chain_of({{"in", to_a}, {"a", R"({"goto": {"target": "b"}})"}, {"b", R"({"reject": null})"}, {"b", to_a}}),
+            "inet t in");
+  const std::string choice = R"({"vmap": {"key": {}, "data": {"set": [["eth0", {"jump": {"target": "a"}}]]}}})";
+  EXPECT_EQ(chain_of({{"in", choice}, {"a", drop}}), "inet t in");
+  const std::string map = R"(, {"map": {"family": "inet", "table": "t", "name": "m", "map": "verdict",
+    "elem": [["eth0", {"goto": {"target": "a"}}]]}})";
+  const std::string by_map = R"({"vmap": {"key": {}, "data": "@m"}})";
+  EXPECT_EQ(chain_of({{"in", by_map}, {"a", drop}}, map), "inet t in");
+  EXPECT_EQ(chain_of({{"in", by_map}, {"a", drop}}), "");
 }
 
 TEST(Firewall, ARuleSetThatLetsAllInIsNone) {
@@ -177,7 +230,12 @@ TEST(Addresses, LoopbackIsThere) {
   for (const InterfaceAddress& own : interface_addresses())
     found = found || (own.loopback && own.address == "127.0.0.1");
   EXPECT_TRUE(found);
-  EXPECT_EQ(resolve("127.0.0.1"), std::vector<std::string>{"127.0.0.1"});
+  for (int twice = 0; twice < 2; ++twice) EXPECT_EQ(resolve("127.0.0.1"), std::vector<std::string>{"127.0.0.1"});
+  const std::vector<std::vector<std::string>> all = resolve_all({"127.0.0.1", "127.0.0.2", "127.0.0.1"});
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1], std::vector<std::string>{"127.0.0.2"});
+  EXPECT_EQ(all[2], all[0]);
+  EXPECT_TRUE(resolve_all({}).empty());
   const auto route = route_to("127.0.0.1");
   ASSERT_TRUE(route);
   EXPECT_EQ(route->address, "127.0.0.1");
@@ -201,6 +259,13 @@ TEST(Sockets, AClosedPortRefuses) {
   }
   expect_says(try_to_connect({{"127.0.0.1", port}}, std::chrono::seconds(20)).front(), {"refused"});
   EXPECT_FALSE(measure_link({"127.0.0.1", port}));
+}
+
+TEST(Sockets, AreClosedSoThatAServerIsFreeAfterwards) {
+  const LinkServer server(0, 0);
+  const std::vector<Target> targets(100, Target{"127.0.0.1", server.port()});
+  for (const std::string& result : try_to_connect(targets, std::chrono::seconds(20))) EXPECT_EQ(result, "");
+  EXPECT_TRUE(measure_link({"127.0.0.1", server.port()}));
 }
 
 TEST(LinkTest, MeasuresItsOwnServer) {

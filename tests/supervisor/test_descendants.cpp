@@ -46,5 +46,11 @@ TEST(Descendants, ProcessesThatEndMeanwhileAreNoError) {
   while (waitpid(child, nullptr, WNOHANG) == 0) EXPECT_NO_THROW(descendants());
 }
 
+TEST(Descendants, ThatDoNotEndAreSaid) {
+  EXPECT_EQ(EndedDescendants{.ended = 3}.problem(), "");
+  const std::string problem = EndedDescendants{.ended = 3, .left = {11, 12}}.problem();
+  EXPECT_NE(problem.find("SIGKILL does not end: 11, 12;"), std::string::npos) << problem;
+}
+
 }  // namespace
 }  // namespace lockstep::supervisor

@@ -1,7 +1,6 @@
 """The ways to start a real program, and its command line."""
 
 import os
-import unittest
 
 import support
 from support import SOURCE, clean_environment, launch_environment, metrics, program, ranks
@@ -57,6 +56,13 @@ class CommandLine(support.SystemTest):
                              *program("train_mnist", *SMALL, "--output", output)), environment=launch_environment(NNODES="two", MASTER_PORT="x"))
         self.assertEqual(len(list((output / "logs").iterdir())), 2)
 
+    def test_launch_leaves_the_job_that_it_is_in(self):
+        outer = {"OMPI_COMM_WORLD_SIZE": "2", "PMIX_OF_OUTER_JOB": "1", "OMPI_MCA_orte_of_outer_job": "1", "OMPI_MCA_mpi_of_user": "1"}
+        for options in (["--nnodes", 1], []):  # which NNODES says
+            result = self.succeed(program("lockstep", "launch", *options, "sh", "-c", "env"), environment=launch_environment(**outer, NNODES="1"))
+            self.assertNotIn("OF_OUTER_JOB", result.stdout.upper(), options)
+            self.assertIn("OMPI_MCA_mpi_of_user=1", result.stdout)
+
     def test_torchruns_options_name_their_counterpart(self):
         for words, text in [(("--max-restarts", 3), "lockstep run --max-restarts N -- lockstep launch"),
                             (("--rdzv-backend", "c10d"), "--master-addr"), (("--rdzv-endpoint", "a:1"), "--master-addr HOST"),
@@ -94,4 +100,4 @@ class CommandLine(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -7,6 +7,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/launch/host_list.h"
+#include "lockstep/launch/job_command.h"
 #include "lockstep/preflight/login.h"
 #include "tools/doctor/remote.h"
 
@@ -31,16 +32,10 @@ std::vector<Remote*> processes(const std::vector<Probe>& probes) {
   return all;
 }
 
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::vector<std::string> words_for(const ProbeOptions& options, const std::string& login) {
   if (launch::is_this_machine(login)) return {options.program, "doctor", "--probe"};  // as mpirun does
   std::vector<std::string> words = options.ssh;
-  words.insert(words.end(), {login, "exec " + quoted(options.program) + " doctor --probe"});
+  words.insert(words.end(), {login, "exec " + launch::shell_quoted(options.program) + " doctor --probe"});
   return words;
 }
 
@@ -93,10 +88,11 @@ void begin(std::vector<Probe>& probes) {
   }
 }
 
-// Passes texts on until all have said their findings. The finding of a process that ended before, if one did.
-std::optional<Finding> relay(std::vector<Probe>& probes, steady_clock::time_point deadline,
-                             std::vector<Finding>& findings) {
+// Passes texts on until all have said their findings; each exchange may take `limit`. The finding of a process that
+// ended before or did not answer, if one did.
+std::optional<Finding> relay(std::vector<Probe>& probes, std::chrono::seconds limit, std::vector<Finding>& findings) {
   std::size_t done = 0;
+  auto deadline = steady_clock::now() + limit;
   while (done < probes.size()) {
     Remote::wait(processes(probes), 50);
     for (Probe& probe : probes) {
@@ -129,6 +125,7 @@ std::optional<Finding> relay(std::vector<Probe>& probes, steady_clock::time_poin
       json all = json::array();
       for (Probe& probe : probes) all.push_back(*std::exchange(probe.said, std::nullopt));
       for (Probe& probe : probes) probe.process->write_line(all.dump());
+      deadline = steady_clock::now() + limit;  // hosts measure one another in turn: the whole takes longer with more
     }
   }
   return std::nullopt;
@@ -146,9 +143,7 @@ ProbeReport probe_hosts(const ProbeOptions& options, const std::vector<ProbedHos
   report.all_answered = probes.size() == hosts.size();
   if (probes.empty()) return report;
   begin(probes);
-  // Every two hosts are measured, each with one other at a time.
-  const auto limit = options.limit + std::chrono::seconds(2) * static_cast<int>(probes.size());
-  if (auto failed = relay(probes, steady_clock::now() + limit, report.findings)) {
+  if (auto failed = relay(probes, options.limit, report.findings)) {
     report.findings.push_back(*std::move(failed));
     report.all_answered = false;
   }

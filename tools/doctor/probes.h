@@ -12,10 +12,10 @@
 namespace lockstep::tools {
 
 struct ProbeOptions {
-  std::vector<std::string> ssh{};  // words before the host's name: "ssh", "-p", "2222"
-  int port = 0;                    // of ssh, for messages; 0: its own
-  std::string program{};           // this one, at the same path on each host
-  std::chrono::seconds login_limit{20}, limit{120};
+  std::vector<std::string> ssh{};                    // words before the host's name: "ssh", "-p", "2222"
+  int port = 0;                                      // of ssh, for messages; 0: its own
+  std::string program{};                             // this one, at the same path on each host
+  std::chrono::seconds login_limit{20}, limit{120};  // for all logins; for each exchange between the hosts
 };
 
 struct ProbedHost {

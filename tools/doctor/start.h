@@ -6,16 +6,19 @@
 #include <vector>
 
 #include "lockstep/launch/host_list.h"
+#include "lockstep/launch/mpirun_kind.h"
 #include "lockstep/preflight/finding.h"
 #include "tools/doctor/options.h"
 
 namespace lockstep::tools {
 
-// mpirun's words before the program.
-std::vector<std::string> mpirun_words(const DoctorOptions& options, const launch::HostList& hosts);
+struct StartSubject {
+  launch::HostList hosts;
+  std::string program;  // this one's path, the same on all hosts
+  launch::MpirunKind kind = launch::MpirunKind::OpenMpi;
+};
 
-// Starts `program doctor --cheap --json` by it. Its findings that are not green, after one about the start itself.
-std::vector<preflight::Finding> try_start(const DoctorOptions& options, const launch::HostList& hosts,
-                                          const std::string& program);
+// Starts `program doctor --cheap --json` by mpirun. Its findings that are not green, after one about the start itself.
+std::vector<preflight::Finding> try_start(const DoctorOptions& options, const StartSubject& subject);
 
 }  // namespace lockstep::tools

@@ -4,7 +4,6 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -12,7 +11,9 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/host/build_id.h"
+#include "lockstep/host/network.h"
 #include "lockstep/host/threads.h"
+#include "lockstep/launch/mpirun_words.h"
 
 namespace lockstep::tools {
 namespace {
@@ -75,11 +76,6 @@ std::vector<std::string> texts_of(const std::vector<FileLine>& lines) {
   return texts;
 }
 
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
-}
-
 preflight::NamedFiles named_files(const std::string& program, const std::string& data) {
   preflight::NamedFiles files{.named = !program.empty() || !data.empty()};
   std::error_code error;
@@ -96,6 +92,13 @@ preflight::NamedFiles named_files(const std::string& program, const std::string&
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+// What the user's words for mpirun, else the environment, give to a parameter of Open MPI.
+std::string parameter(const DoctorOptions& options, const std::string& name) {
+  const std::vector<std::string> words = launch::split_words(options.mpi_args, "--mpi-args");
+  const auto at = std::ranges::find(words, name);
+  return at != words.end() && at + 1 != words.end() ? *(at + 1) : environment(("OMPI_MCA_" + name).c_str());
 }
 
 }  // namespace
@@ -132,7 +135,8 @@ std::string folder_contents(const fs::path& folder) {
 }
 
 json subject_settings(const DoctorOptions& options) {
-  return {{"interface", options.interface},
+  return {{"interface", options.interface.empty() ? parameter(options, "btl_tcp_if_include") : options.interface},
+          {"exclude", parameter(options, "btl_tcp_if_exclude")},
           {"ports", options.ports},
           {"threads", options.threads},
           {"program", absolute_path(options.program)},
@@ -143,7 +147,7 @@ json subject_settings(const DoctorOptions& options) {
 
 preflight::Subject subject_here(const json& settings, int local_ranks) {
   const int threads = settings.at("threads");
-  preflight::Subject subject{.local_ranks = local_ranks, .host = host_name()};
+  preflight::Subject subject{.local_ranks = local_ranks, .host = host::host_name()};
   subject.threads = host::budget(local_ranks, threads, -1).compute;
   subject.same.build = host::build_id();
   const std::string program = settings.at("program"), data = settings.at("data_dir");
@@ -154,6 +158,7 @@ preflight::Subject subject_here(const json& settings, int local_ranks) {
   subject.network.interface = settings.at("interface").get<std::string>();
   if (subject.network.interface.empty()) subject.network.interface = environment("LOCKSTEP_INTERFACE");
   if (subject.network.interface.empty()) subject.network.interface = environment("OMPI_MCA_btl_tcp_if_include");
+  subject.network.exclude = settings.at("exclude").get<std::string>();
   subject.network.ports = parse_ports(settings.at("ports"));
   return subject;
 }

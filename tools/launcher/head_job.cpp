@@ -51,7 +51,7 @@ int HeadJob::run() {
     escalate();
     leftovers_.look();
   }
-  leftovers_.clear();
+  leftovers_.clear(say_);
   if (reason_.empty() && WIFSIGNALED(*mpirun_->ended()))
     reason_ = fmt::format("mpirun: {}", supervisor::describe_status(*mpirun_->ended()));
   return job_status(

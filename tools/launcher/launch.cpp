@@ -243,17 +243,19 @@ int launch(const LaunchOptions& options) {
   read_environment(o, variable);
   supervisor::Signals signals;
   if (by_ssh) return launch_by_ssh(o, signals);
-  const int outer = o.nodes == 0 ? outer_size(variable) : 0;
+  const int outer = outer_size(variable);
+  const int nodes = o.nodes > 0 ? o.nodes : std::max(outer, 1);
   if (o.ssh.ranks > 0) {  // as horovodrun takes it
-    check(!ranks_said && std::max(o.nodes, outer) <= 1, "launch",
+    check(!ranks_said && nodes == 1, "launch",
           "-n {} is the number of ranks of all hosts, expected it with --host or --hostfile, or on one node without "
           "--nproc-per-node",
           o.ssh.ranks);
     o.ranks_per_node = std::to_string(o.ssh.ranks);
   }
-  if (outer > 1) return launch_in_outer_job(o, signals);
-  if (outer == 1) leave_outer_job();
-  o.nodes = std::max(o.nodes, 1);
+  if (o.nodes == 0 && outer > 1) return launch_in_outer_job(o, signals);
+  // Nodes that were told their numbers meet by those, also where an outer job started their launchers.
+  if (outer > 0) leave_outer_job();
+  o.nodes = nodes;
   return o.nodes == 1 ? launch_here(o, signals) : launch_on_each_node(o, signals);
 }
 

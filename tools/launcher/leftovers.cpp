@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,20 +28,12 @@ bool has_rank(pid_t pid) {
   });
 }
 
-pid_t parent_of(pid_t pid) {
-  const std::string text = supervisor::proc_file(fmt::format("/proc/{}/stat", pid));
-  const std::size_t name_ends = text.rfind(')');
-  char state = 'Z';
-  pid_t parent = 0;
-  if (name_ends != text.npos) std::istringstream(text.substr(name_ends + 1)) >> state >> parent;
-  return parent;
-}
-
 // The processes that mpirun or its daemon started, not those that a rank started itself.
 std::vector<pid_t> ranks_here() {
   std::vector<pid_t> ranks;
   for (const pid_t pid : supervisor::descendants()) {
-    if (has_rank(pid) && !has_rank(parent_of(pid))) ranks.push_back(pid);
+    if (has_rank(pid) && !has_rank(supervisor::proc_stat(pid).value_or(supervisor::ProcStat{}).parent))
+      ranks.push_back(pid);
   }
   return ranks;
 }
@@ -62,9 +53,9 @@ void Leftovers::look() {
   next_ = Clock::now() + (Clock::now() < began_ + kOftenAtFirst ? 500ms : 10'000ms);
 }
 
-void Leftovers::clear() {
+void Leftovers::clear(const Say& say) {
   traces_.look();
-  supervisor::end_descendants();
+  if (const std::string problem = supervisor::end_descendants().problem(); !problem.empty()) say(problem);
   traces_.remove();
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "tools/launcher/say.h"
 #include "tools/supervisor/mpi_traces.h"
 
 namespace lockstep::launcher {
@@ -18,8 +19,9 @@ class Leftovers {
 
   // To be called often while the job runs: learns its files now and then.
   void look();
-  // The job has ended: ends its processes here, and removes its files. Throws Error where a process does not end.
-  void clear();
+  // The job has ended: ends its processes here, reaps all children, and removes its files. Says which processes do not
+  // end.
+  void clear(const Say& say);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -20,7 +20,8 @@ constexpr auto kMemberPoll = 200ms;
 constexpr auto kAnswer = 10s;  // for node 0's side of the handshake
 constexpr auto kQuiet = 10s;   // of waiting, before it is said and after
 constexpr int kConnectMs = 2000;
-constexpr auto kDaemonsEnd = 5s;  // after the job's end, for a daemon to clean up
+constexpr std::size_t kMostText = 65536;  // of a message
+constexpr auto kDaemonsEnd = 5s;          // after the job's end, for a daemon to clean up
 
 }  // namespace
 
@@ -31,8 +32,8 @@ int Member::run() {
   for (;;) {
     if (!find()) return status_.value_or(1);
     const std::optional<Done> done = take_part();
-    leftovers_.clear();
-    daemon_.reset();
+    daemon_.reset();  // before all children are reaped: it would signal whoever has its number by then
+    leftovers_.clear(say_);
     const std::string problem = head_->problem();
     head_.reset();
     if (status_) return *status_;  // this process was told to end at once
@@ -178,7 +179,8 @@ void Member::start_daemon(const Run& wanted) {
 void Member::watch_daemon() {
   if (!daemon_) return;
   const auto status = daemon_->ended();
-  if (const std::string text = daemon_->read(); !text.empty()) head_->send(output(text));
+  const std::string text = status ? daemon_->read_rest() : daemon_->read();
+  for (std::size_t at = 0; at < text.size(); at += kMostText) head_->send(output(text.substr(at, kMostText)));
   if (!status) return;
   head_->send(ended(supervisor::exit_code(*status)));
   daemon_.reset();

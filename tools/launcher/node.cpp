@@ -11,6 +11,7 @@
 
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
+#include "lockstep/host/network.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/launch/host_list.h"
 #include "lockstep/launch/mpirun_kind.h"
@@ -27,10 +28,8 @@ bool is_file(const std::filesystem::path& path) {
 }  // namespace
 
 std::string host_name() {
-  char name[256] = {};
-  check_call(::gethostname(name, sizeof name - 1) == 0, "launch", "this host's name");
-  const std::string text(name);
-  return text.substr(0, text.find('.'));
+  const std::string name = host::host_name();
+  return name.substr(0, name.find('.'));
 }
 
 int ranks_of_node(const std::string& text) {

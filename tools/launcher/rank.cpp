@@ -1,7 +1,6 @@
 #include "tools/launcher/rank.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +12,8 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/printable.h"
+#include "lockstep/host/network.h"
+#include "lockstep/host/threads.h"
 #include "tools/launcher/hydra_line.h"
 
 namespace lockstep::launcher {
@@ -48,15 +49,8 @@ std::string without_entry(const std::string& path, const std::string& entry) {
   return left.size() < 2 ? "" : left.substr(1, left.size() - 2);
 }
 
-int allowed_cpus() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-}
-
 int say(int status, const std::string& rank, const std::string& text) {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  fmt::print(stderr, "lockstep launch: {}: rank {}: {}\n", host, rank, printable(text));
+  fmt::print(stderr, "lockstep launch: {}: rank {}: {}\n", host::host_name(), rank, printable(text));
   return status;
 }
 
@@ -111,7 +105,7 @@ int become_rank(std::vector<std::string> words) {
   check(!words.empty(), "launch", "launch-rank has no program");
   if (const std::string wrapper = value(environment, kWrapper, ""); !wrapper.empty())
     words.insert(words.begin(), wrapper);
-  for (const auto& [name, text] : rank_variables(environment, allowed_cpus()))
+  for (const auto& [name, text] : rank_variables(environment, static_cast<int>(host::available_cores().cpus.size())))
     check_call(::setenv(name.c_str(), text.c_str(), 1) == 0, "launch", "{} cannot be set", name);
   for (const char* name : {kNode, kDirectory, kBin, kWords, kAgent, kWrapper, kSlotsVariable}) ::unsetenv(name);
   if (!folder.empty() && ::chdir(folder.c_str()) != 0)

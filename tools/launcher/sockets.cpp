@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,13 +10,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <bit>
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 
 #include "lockstep/core/error.h"
+#include "lockstep/host/network.h"
 
 namespace lockstep::launcher {
 namespace {
@@ -62,6 +61,12 @@ std::optional<in_addr> ipv4_of(const sockaddr_storage& address) {
   in_addr four{};
   std::memcpy(&four, six.s6_addr + 12, sizeof four);
   return four;
+}
+
+// fe80::/10: the same network on every link.
+bool is_link_local(const host::Address& address) {
+  static const host::Network link = host::network_of(*host::parse_address("fe80::"), 10);
+  return link.holds(address);
 }
 
 sockaddr_un local_address(const std::string& name, socklen_t& length) {
@@ -128,25 +133,12 @@ std::optional<FileDescriptor> connect_tcp(const std::string& host, int port, int
 }
 
 std::vector<std::string> own_addresses() {
-  ifaddrs* list = nullptr;
-  check_call(::getifaddrs(&list) == 0, "launch", "this machine's addresses");
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(list, ::freeifaddrs);
-  std::vector<std::string> four, six;
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_LOOPBACK) != 0 || (at->ifa_flags & IFF_UP) == 0) continue;
-    char text[INET6_ADDRSTRLEN] = {};
-    if (at->ifa_addr->sa_family == AF_INET) {
-      ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr, text, sizeof text);
-      four.emplace_back(text);
-    } else if (at->ifa_addr->sa_family == AF_INET6) {
-      const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(at->ifa_addr)->sin6_addr;
-      if (IN6_IS_ADDR_LINKLOCAL(&address)) continue;
-      ::inet_ntop(AF_INET6, &address, text, sizeof text);
-      six.emplace_back(text);
-    }
-  }
-  four.insert(four.end(), six.begin(), six.end());
-  return four;
+  std::vector<host::Interface> there = host::interfaces();
+  std::erase_if(there, [](const host::Interface& each) { return each.loopback || is_link_local(each.address); });
+  std::ranges::stable_sort(there, {}, [](const host::Interface& each) { return each.address.bits; });
+  std::vector<std::string> texts;
+  for (const host::Interface& each : there) texts.push_back(each.address.str());
+  return texts;
 }
 
 FileDescriptor listen_local(const std::string& name) {
@@ -197,21 +189,13 @@ std::string network_of(const FileDescriptor& socket) {
   sockaddr_storage own{};
   socklen_t size = sizeof own;
   if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return "";
-  const auto address = ipv4_of(own);
-  ifaddrs* list = nullptr;
-  if (!address || ::getifaddrs(&list) != 0) return "";
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(list, ::freeifaddrs);
-  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr || at->ifa_netmask == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
-    if (reinterpret_cast<const sockaddr_in*>(at->ifa_addr)->sin_addr.s_addr != address->s_addr) continue;
-    const std::uint32_t mask = reinterpret_cast<const sockaddr_in*>(at->ifa_netmask)->sin_addr.s_addr;
-    const in_addr network{address->s_addr & mask};
-    if (ntohl(network.s_addr) >> 24 == 127) return "";
-    char text[INET_ADDRSTRLEN] = {};
-    ::inet_ntop(AF_INET, &network, text, sizeof text);
-    return fmt::format("{}/{}", text, std::popcount(mask));
-  }
-  return "";
+  const auto four = ipv4_of(own);
+  if (!four) return "";
+  host::Address address;
+  std::memcpy(address.bytes.data(), &*four, sizeof *four);
+  const std::vector<host::Interface> there = host::interfaces();
+  const auto found = std::ranges::find(there, address, &host::Interface::address);
+  return found == there.end() || found->loopback ? "" : found->network().str();
 }
 
 void notice_silence(const FileDescriptor& socket) {

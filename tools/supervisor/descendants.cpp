@@ -1,6 +1,7 @@
 #include "tools/supervisor/descendants.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,8 +12,6 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
-#include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -27,22 +26,7 @@ namespace {
 constexpr std::string_view kDaemon = "orted";
 constexpr std::chrono::seconds kDaemonsTime{10};
 
-struct Status {
-  pid_t parent = 0;
-  char state = 'Z';
-};
-
 bool is_daemon(pid_t pid) { return proc_file(fmt::format("/proc/{}/comm", pid)) == fmt::format("{}\n", kDaemon); }
-
-// Of a process that may end while it is read.
-std::optional<Status> status_of(const std::filesystem::path& process) {
-  const std::string text = proc_file(process / "stat");
-  const std::size_t name_ends = text.rfind(')');  // the name may hold anything
-  if (name_ends == text.npos) return std::nullopt;
-  Status status;
-  std::istringstream(text.substr(name_ends + 1)) >> status.state >> status.parent;
-  return status;
-}
 
 std::multimap<pid_t, pid_t> children_by_parent() {
   std::multimap<pid_t, pid_t> children;
@@ -51,8 +35,8 @@ std::multimap<pid_t, pid_t> children_by_parent() {
     pid_t pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc{} || end != name.data() + name.size()) continue;
-    const auto status = status_of(entry.path());
-    if (status && status->state != 'Z') children.emplace(status->parent, pid);
+    const auto stat = proc_stat(pid);
+    if (stat && stat->state != 'Z') children.emplace(stat->parent, pid);
   }
   return children;
 }
@@ -73,6 +57,12 @@ std::vector<pid_t> descendants() {
     }
   }
   return found;
+}
+
+std::string EndedDescendants::problem() const {
+  if (left.empty()) return "";
+  return fmt::format("processes of the job that SIGKILL does not end: {}; they may wait for a file system that is away",
+                     fmt::join(left, ", "));
 }
 
 EndedDescendants end_descendants() {

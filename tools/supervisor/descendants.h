@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <set>
+#include <string>
 #include <vector>
 
 namespace lockstep::supervisor {
@@ -19,9 +20,11 @@ std::vector<pid_t> descendants();
 struct EndedDescendants {
   std::size_t ended = 0;
   std::vector<pid_t> left = {};  // still there, as a process that waits for a dead file system
+
+  std::string problem() const;  // what is to be said of those; empty: there are none
 };
 // Ends all descendants with SIGKILL, and waits until they are gone: ten seconds at most, after the time in which
 // daemons of MPI end by themselves.
-EndedDescendants end_descendants();
+[[nodiscard]] EndedDescendants end_descendants();
 
 }  // namespace lockstep::supervisor

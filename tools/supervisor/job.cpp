@@ -87,17 +87,16 @@ class Run {
     if (console_.takes(Stream::Errors)) pass(Stream::Errors, process_.read());
   }
 
-  // The bytes in the pipes when the job has ended; one read takes it all, and no more of a process that outlives the
-  // job.
+  // The bytes in the pipes when the job has ended, and no more of a process that outlives the job.
   void pass_last_text() {
     const auto until = Clock::now() + kLastText;
     const auto wait_for_reader = [&](Stream stream) {
       while (!console_.takes(stream) && Clock::now() < until) std::this_thread::sleep_for(10ms);
     };
     wait_for_reader(Stream::Output);
-    pass(Stream::Output, process_.read_output());
+    pass(Stream::Output, process_.read_rest_of_output());
     wait_for_reader(Stream::Errors);
-    pass(Stream::Errors, process_.read());
+    pass(Stream::Errors, process_.read_rest());
   }
 
   void pass(Stream stream, const std::string& text) {

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 
+#include "lockstep/core/printable.h"
 #include "tools/supervisor/mpi_traces.h"
+#include "tools/supervisor/proc_file.h"
 
 namespace lockstep::supervisor {
 namespace {
@@ -14,18 +18,20 @@ namespace {
 // got it.
 std::string sweep(const ProbeOptions& options) {
   return fmt::format(
-      R"('k=; for p in /proc/[0-9]*; do grep -qsz "^OMPI_LOCKSTEP_JOB={}$" $p/environ && kill -9 ${{p#/proc/}} && k=1; )"
+      R"sh('[ "$(cat /proc/sys/kernel/random/boot_id) $(readlink /proc/self/ns/pid)" = "{}" ] && exit; )sh"
+      R"(k=; for p in /proc/[0-9]*; do grep -qsz "^OMPI_LOCKSTEP_JOB={}$" $p/environ && kill -9 ${{p#/proc/}} && k=1; )"
       R"(done; [ -z "$k" ] || sleep 1; {}true')",
-      options.job, traces_sweep(options.traces));
-}
-
-// ssh says the reason last.
-std::string last_line(std::string text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
+      options.here, options.job, traces_sweep(options.traces));
 }
 
 }  // namespace
+
+std::string processes_here() {
+  std::string boot = proc_file("/proc/sys/kernel/random/boot_id");
+  while (boot.ends_with('\n')) boot.pop_back();
+  std::error_code hidden;
+  return fmt::format("{} {}", boot, std::filesystem::read_symlink("/proc/self/ns/pid", hidden).string());
+}
 
 Prober::Prober(const ProbeOptions& options, const std::vector<std::string>& hosts)
     : deadline_(std::chrono::steady_clock::now() + options.limit), limit_(options.limit) {
@@ -40,10 +46,10 @@ Prober::Prober(const ProbeOptions& options, const std::vector<std::string>& host
 void Prober::look_at(Probe& probe) {
   probe.output += probe.process->read();
   if (const auto status = probe.process->ended()) {
-    probe.output += probe.process->read();
+    probe.output += probe.process->read_rest();
     probe.over = true;
     if (*status != 0) {
-      probe.reason = last_line(probe.output);
+      probe.reason = last_line(probe.output);  // ssh says the reason last
       if (probe.reason.empty()) probe.reason = describe_status(*status);
     }
   } else if (std::chrono::steady_clock::now() > deadline_) {

@@ -1,7 +1,8 @@
 // Asks hosts, all at once and in the way mpirun reaches them (agent and arguments of plm_rsh), whether they can be
 // used, and removes the remains of earlier starts of the job there: processes with OMPI_LOCKSTEP_JOB=JOB in their
-// environment, and files that Open MPI kept for them. It never waits for a host longer than its limit. One thread;
-// nothing else may reap children meanwhile.
+// environment, and files that Open MPI kept for them. Nothing is removed on this machine, whatever name it was given:
+// the job itself may run on it. It never waits for a host longer than its limit. One thread; nothing else may reap
+// children meanwhile.
 #pragma once
 
 #include <chrono>
@@ -14,11 +15,16 @@
 
 namespace lockstep::supervisor {
 
+// Tells machines apart by the processes that are seen there: those of one boot of a kernel, in one namespace of
+// processes. Two containers of one kernel are two machines.
+std::string processes_here();
+
 struct ProbeOptions {
   std::vector<std::string> agent{"ssh"};  // words before the host's name
   std::string job{};
   std::set<std::string> traces{};         // Open MPI's numbers of earlier starts (mpi_traces.h)
   std::chrono::milliseconds limit{5000};  // for each host, and so for all
+  std::string here = processes_here();    // where nothing is removed
 };
 
 struct ProbeResult {

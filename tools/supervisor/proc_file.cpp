@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <sstream>
 
 #include "lockstep/io/file_descriptor.h"
 
@@ -25,6 +26,15 @@ std::string proc_file(int file) {
     if (n <= 0) return text;
     text.append(block.data(), static_cast<std::size_t>(n));
   }
+}
+
+std::optional<ProcStat> proc_stat(pid_t pid) {
+  const std::string text = proc_file("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_ends = text.rfind(')');  // the name may hold anything
+  if (name_ends == text.npos) return std::nullopt;
+  ProcStat stat;
+  std::istringstream(text.substr(name_ends + 1)) >> stat.state >> stat.parent;
+  return stat;
 }
 
 }  // namespace lockstep::supervisor

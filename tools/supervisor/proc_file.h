@@ -1,7 +1,10 @@
 // Files of /proc, whose processes may end while they are read.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace lockstep::supervisor {
@@ -10,5 +13,12 @@ namespace lockstep::supervisor {
 std::string proc_file(const std::filesystem::path& file);
 // The same of an open file: empty where its process has ended since.
 std::string proc_file(int file);
+
+// A process by /proc/PID/stat.
+struct ProcStat {
+  char state = 'Z';  // as in proc(5)
+  pid_t parent = 0;
+};
+std::optional<ProcStat> proc_stat(pid_t pid);  // nothing: it has ended
 
 }  // namespace lockstep::supervisor

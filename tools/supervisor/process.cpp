@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -73,11 +74,13 @@ Pipe make_pipe(const std::string& name) {
   return pipe;
 }
 
-std::string read_some(int file) {
+// At most some `most` bytes; a descriptor that is not open has none.
+std::string read_some(const io::FileDescriptor& pipe, std::size_t most) {
   std::string text;
+  if (!pipe.open()) return text;
   std::array<char, 4096> block{};
-  while (text.size() < kMostBytes) {
-    const ssize_t bytes = ::read(file, block.data(), block.size());
+  while (text.size() < most) {
+    const ssize_t bytes = ::read(pipe.get(), block.data(), block.size());
     if (bytes > 0) {
       text.append(block.data(), static_cast<std::size_t>(bytes));
     } else if (bytes == 0 || errno != EINTR) {
@@ -85,6 +88,12 @@ std::string read_some(int file) {
     }
   }
   return text;
+}
+
+// A pipe holds 16 pages: 64 KiB, and 1 MiB where pages have 64 KiB.
+std::string read_all(const io::FileDescriptor& pipe) {
+  const int holds = pipe.open() ? fcntl(pipe.get(), F_GETPIPE_SZ) : 0;
+  return read_some(pipe, std::max(kMostBytes, static_cast<std::size_t>(std::max(holds, 0))));
 }
 
 }  // namespace
@@ -120,9 +129,13 @@ void Process::signal(int number) const {
   kill(pid_, SIGCONT);  // one that is stopped acts on no other signal before
 }
 
-std::string Process::read() { return errors_.open() ? read_some(errors_.get()) : ""; }
+std::string Process::read() { return read_some(errors_, kMostBytes); }
 
-std::string Process::read_output() { return output_.open() ? read_some(output_.get()) : ""; }
+std::string Process::read_output() { return read_some(output_, kMostBytes); }
+
+std::string Process::read_rest() { return read_all(errors_); }
+
+std::string Process::read_rest_of_output() { return read_all(output_); }
 
 std::optional<int> Process::ended() {
   if (status_) return status_;

@@ -38,6 +38,9 @@ class Process {
   // Text that has come on stderr, or on a stdout that is apart: some 64 KiB at most, maybe empty. Does not wait.
   std::string read();
   std::string read_output();
+  // The same when it has ended: all that the pipe holds, and no more of a process that outlives it and goes on writing.
+  std::string read_rest();
+  std::string read_rest_of_output();
   // Its wait status, once it has ended. Does not wait.
   std::optional<int> ended();
 

@@ -163,11 +163,9 @@ RestartPolicy::End Supervisor::start_job(const Placement& placement, std::int64_
 }
 
 void Supervisor::end_leftovers() {
-  const auto [ended, left] = end_descendants();
-  if (ended > 0) log_->info("processes of the job left on this machine, which are ended: {}", ended);
-  if (!left.empty())
-    log_->warn("processes of the job that SIGKILL does not end: {}; they may wait for a file system that is away",
-               fmt::join(left, ", "));
+  const EndedDescendants result = end_descendants();
+  if (result.ended > 0) log_->info("processes of the job left on this machine, which are ended: {}", result.ended);
+  if (const std::string problem = result.problem(); !problem.empty()) log_->warn("{}", problem);
   if (const std::size_t removed = traces_.remove(); removed > 0)
     log_->info("files and folders of Open MPI that the job left on this machine, which are removed: {}", removed);
 }

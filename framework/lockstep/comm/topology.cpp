@@ -3,19 +3,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <climits>
 #include <fstream>
 #include <map>
 
 #include "lockstep/core/error.h"
+#include "lockstep/host/network.h"
 
 namespace lockstep::comm {
 namespace {
-
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
-}
 
 std::string boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -39,7 +34,7 @@ std::string shared_memory_device() {
 }  // namespace
 
 NodeIdentity detect_identity(const std::string& sharing_domain) {
-  const std::string host = host_name();
+  const std::string host = host::host_name();
   return {.host = host,
           .key = formatted("{}|{}|{}|{}|{}|{}", host, boot_id(), namespace_link("/proc/self/ns/ipc"),
                            namespace_link("/proc/self/ns/net"), shared_memory_device(), sharing_domain)};

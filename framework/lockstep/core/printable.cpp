@@ -82,4 +82,9 @@ std::string printable_lines(std::string_view text) {
   }
 }
 
+std::string last_line(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of("\r\n") + 1);
+  return std::string(text.substr(text.rfind('\n') + 1));
+}
+
 }  // namespace lockstep

@@ -14,6 +14,9 @@ std::string printable(std::string_view text);
 // The same, but lines stay lines.
 std::string printable_lines(std::string_view text);
 
+// The last line of what a program has said, without its end; line ends that follow it do not count.
+std::string last_line(std::string_view text);
+
 bool is_utf8(std::string_view text);  // RFC 3629
 
 }  // namespace lockstep

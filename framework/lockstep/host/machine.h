@@ -14,7 +14,7 @@ namespace lockstep::host {
 
 class Machine {
  public:
-  // This one; looked at once. What hwloc cannot tell is one processor.
+  // This one; looked at once. Throws Error where hwloc cannot tell what the machine is.
   static const Machine& here();
   // One that is made up, in hwloc's words: "numa:2 core:4 pu:2". Throws Error.
   static Machine made_up(const std::string& description);

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <sstream>
 
 #include "lockstep/core/error.h"
 
@@ -101,6 +102,11 @@ std::vector<Interface> interfaces() {
   return found;
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "unknown";
+}
+
 std::optional<Interface> interface_to(const Address& peer, std::span<const Interface> there) {
   sockaddr_storage target{};
   socklen_t size = 0;
@@ -142,6 +148,21 @@ std::vector<Address> resolve(const std::string& name) {
   for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
     const std::optional<Address> address = address_of(each->ai_addr);
     if (address && std::ranges::find(found, *address) == found.end()) found.push_back(*address);
+  }
+  return found;
+}
+
+std::vector<Address> listed_addresses(std::string_view text, std::string_view name) {
+  std::vector<Address> found;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string first;
+    words >> first;
+    const std::optional<Address> address = parse_address(first);
+    for (std::string word; address && words >> word;) {
+      if (word == name) found.push_back(*address);
+    }
   }
   return found;
 }
@@ -208,8 +229,7 @@ void apply_interface_setting(int local_rank, bool several_hosts) {
                        .local_rank = local_rank,
                        .several_hosts = several_hosts};
   if (facts.setting.empty() && facts.policy.empty()) return;
-  std::array<char, 256> host{};
-  if (gethostname(host.data(), host.size() - 1) == 0) facts.host = host.data();
+  facts.host = host_name();
   facts.there = interfaces();
   const auto settings = interface_settings(facts);
   for (const auto& [name, value] : settings) {

@@ -26,12 +26,16 @@ struct Interface {
 
 std::vector<Interface> interfaces();  // in the system's order
 
+std::string host_name();  // of this machine, with its domain if the system's name has one; "unknown": there is none
+
 // The interface through which packets to `peer` leave, by the kernel's routes; nothing is sent. Nothing: there is no
 // route.
 std::optional<Interface> interface_to(const Address& peer, std::span<const Interface> there);
 
 // The addresses of a name, or the address itself; none: it cannot be resolved. May ask a name server.
 std::vector<Address> resolve(const std::string& name);
+// The addresses that `text`, which has the form of /etc/hosts, gives to a name. Asks nobody.
+std::vector<Address> listed_addresses(std::string_view text, std::string_view name);
 
 // One entry of LOCKSTEP_INTERFACE on this machine: an interface, and the word for it that Open MPI takes in
 // btl_tcp_if_include, which is a name or a network; an address alone it refuses, and then takes every interface.

@@ -1,5 +1,6 @@
 #include "lockstep/host/process_settings.h"
 
+#include <omp.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -83,11 +84,16 @@ std::string undone_binding() {
 }
 
 void apply_process_settings(int local_ranks, int threads, char** argv) {
+  // The program that starts again inherits the mask, from which OpenMP then makes its places.
+  leave_first_place();
   Cores cores = available_cores();
+  const bool has_places = omp_get_num_places() > 0;
+  bool undone = false;
   if (is_bound_by_default({.cores = cores, .local_ranks = local_ranks, .threads = threads, .variable = environment}) &&
-      Machine::here().bind_process(Machine::here().cpus())) {
+      !environment(kUndone) && Machine::here().bind_process(Machine::here().cpus())) {
     setenv(kUndone, std::to_string(cores.physical).c_str(), 1);  // also for the program that starts again
-    cores = available_cores();
+    cores = available_cores(Machine::here().cpus());
+    undone = true;
   }
   const int compute = budget(cores, {.local_ranks = local_ranks, .threads = threads, .loaders = 0}).compute;
   const ProcessSettings settings = process_settings({.cores = cores,
@@ -99,7 +105,8 @@ void apply_process_settings(int local_ranks, int threads, char** argv) {
   for (const auto& [name, value] : settings.variables) {
     if (setenv(name.c_str(), value.c_str(), 1) != 0) return;
   }
-  if (settings.reload) start_again(argv);
+  // OpenMP made its places of the binding that was undone.
+  if (settings.reload || (undone && has_places)) start_again(argv);
 }
 
 }  // namespace lockstep::host

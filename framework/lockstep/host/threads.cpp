@@ -8,11 +8,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <optional>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/host/blas.h"
+#include "lockstep/host/cgroup.h"
 #include "lockstep/host/machine.h"
 
 namespace lockstep::host {
@@ -20,49 +22,15 @@ namespace {
 
 constexpr long kMostThreads = 4096;  // limit per rank, as for --threads
 
-namespace fs = std::filesystem;
-
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-struct CgroupLine {
-  std::string controllers, path;  // version 2 has no controllers
-};
-std::vector<CgroupLine> cgroup_lines(const fs::path& membership) {
-  std::vector<CgroupLine> lines;
-  std::ifstream file(membership);
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    lines.push_back({line.substr(first + 1, second - first - 1), line.substr(second + 1)});
+// Of OpenMP; empty: it has no places, and pins no thread.
+std::set<int> cpus_of_places() {
+  std::set<int> cpus;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> of_place(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, of_place.data());
+    cpus.insert(of_place.begin(), of_place.end());
   }
-  return lines;
-}
-
-bool lists(const std::string& controllers, const std::string& name) {
-  return ("," + controllers + ",").find("," + name + ",") != std::string::npos;
-}
-
-// Calls visit(folder) for the group and each of its parents. In a container the path may lead outside the mount; the
-// folders that exist contain the limits that apply.
-template <class Visit>
-void each_group(const fs::path& root, const std::string& path, Visit visit) {
-  fs::path relative = fs::path(path).relative_path();
-  while (true) {
-    visit(relative.empty() ? root : root / relative);
-    if (relative.empty()) return;
-    relative = relative.parent_path();
-  }
-}
-
-void tighten(double& quota, double used, double period) {
-  if (used <= 0 || period <= 0) return;
-  quota = quota == 0 ? used / period : std::min(quota, used / period);
+  return cpus;
 }
 
 std::string cpuinfo_value(const std::string& key) {
@@ -96,36 +64,27 @@ std::vector<int> parse_cpu_list(const std::string& text) {
   return cpus;
 }
 
-double cgroup_cpu_quota(const fs::path& membership, const fs::path& mount) {
-  double quota = 0;
-  for (const CgroupLine& line : cgroup_lines(membership)) {
-    if (line.controllers.empty()) {
-      each_group(mount, line.path, [&](const fs::path& group) {
-        std::istringstream text(first_line(group / "cpu.max"));  // "200000 100000", or "max 100000"
-        double used = 0, period = 0;
-        if (text >> used >> period) tighten(quota, used, period);
-      });
-    } else if (lists(line.controllers, "cpu")) {
-      each_group(mount / "cpu", line.path, [&](const fs::path& group) {
-        std::istringstream used_text(first_line(group / "cpu.cfs_quota_us"));  // -1: no limit
-        std::istringstream period_text(first_line(group / "cpu.cfs_period_us"));
-        double used = 0, period = 0;
-        if (used_text >> used && period_text >> period) tighten(quota, used, period);
-      });
-    }
-  }
-  return quota;
+std::vector<int> process_cpus() {
+  const std::set<int> cpus = cpus_of_places();
+  return cpus.empty() ? Machine::here().binding() : std::vector<int>(cpus.begin(), cpus.end());
 }
 
-Cores available_cores() {
+bool leave_first_place() {
+  const std::set<int> cpus = cpus_of_places();
+  return cpus.empty() || Machine::here().bind_process(std::vector<int>(cpus.begin(), cpus.end()));
+}
+
+Cores available_cores() { return available_cores(process_cpus()); }
+
+Cores available_cores(std::vector<int> cpus) {
   const Machine& machine = Machine::here();
   Cores cores;
-  cores.cpus = machine.binding();
+  cores.cpus = std::move(cpus);
   cores.cores = machine.cores_of(cores.cpus);
   cores.physical = std::max(1, static_cast<int>(cores.cores.size()));
   cores.node_cpus = std::max(1, static_cast<int>(machine.cpus().size()));
   cores.node_cores = std::max(1, static_cast<int>(machine.cores().size()));
-  cores.quota = cgroup_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+  cores.quota = cgroup_cpu_quota();
   return cores;
 }
 

@@ -1,10 +1,9 @@
 // Decides how many threads a rank may use: the cores that its affinity mask and control group allow, shared fairly by
 // the ranks of the node, in one budget for compute threads (OpenMP and BLAS) and loaders. Counts are physical
-// cores: two hardware threads of a core share its arithmetic units. Reading never fails; unknown values count as no
-// limit. Any thread may call these functions, except apply().
+// cores: two hardware threads of a core share its arithmetic units. An unknown quota counts as no limit; a machine that
+// hwloc does not know is an Error. Any thread may call these functions, except apply() and leave_first_place().
 #pragma once
 
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,19 +12,25 @@ namespace lockstep::host {
 
 // The cores that one process may use, and those of its node.
 struct Cores {
-  std::vector<int> cpus;   // hardware threads in the affinity mask, ascending
+  std::vector<int> cpus;   // hardware threads that process_cpus() names, ascending
   int physical = 1;        // distinct cores among `cpus`
   std::vector<int> cores;  // those cores, ascending; a core's number is its first hardware thread
   int node_cpus = 1;       // hardware threads of the node, or of the process's container
   int node_cores = 1;      // physical cores of the node, or of the container
   double quota = 0;        // CPU time that the control group grants, in cores; 0: no limit
 };
-// Reads the cores of this process.
+// Reads the cores of this process; of `cpus`, for a process that may use other ones.
 Cores available_cores();
+Cores available_cores(std::vector<int> cpus);
 
-// The tightest CPU quota (in cores) of the process's control group and those above it, version 2 or 1; 0 without one.
-// hwloc does not know quotas. `membership` is /proc/self/cgroup and `mount` /sys/fs/cgroup, except in tests.
-double cgroup_cpu_quota(const std::filesystem::path& membership, const std::filesystem::path& mount);
+// The hardware threads that this process may use. With OMP_PROC_BIND or OMP_PLACES, libgomp pins the main thread to the
+// first of its places while it is loaded, so the union of all places counts; else the mask of the calling thread.
+std::vector<int> process_cpus();
+
+// Lets the main thread run on all places, and with it the threads and programs that it starts, which would otherwise
+// all share the first place. OpenMP places the other threads of its teams itself. Nothing where there are no places.
+// For programs, in the main thread before OpenMP has threads. false: the system refused.
+bool leave_first_place();
 
 // "0-3,8" as {0, 1, 2, 3, 8}.
 std::vector<int> parse_cpu_list(const std::string& text);

@@ -1,10 +1,9 @@
 #include "lockstep/launch/host_list.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 
 #include "lockstep/core/error.h"
@@ -54,14 +53,24 @@ std::int64_t slots_from(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= kMostSlots ? value : -1;
 }
 
-bool is_this_machine(std::string_view name) {
+OwnNames OwnNames::of_this_machine() {
+  std::ifstream file("/etc/hosts");
+  return {.host = host::host_name(),
+          .there = host::interfaces(),
+          .listed = std::string(std::istreambuf_iterator<char>(file), {})};
+}
+
+bool is_this_machine(std::string_view name, const OwnNames& own) {
   if (const std::size_t at = name.find('@'); at != name.npos) name.remove_prefix(at + 1);
-  if (name == "localhost" || name == "127.0.0.1" || name == "::1") return true;
-  std::array<char, 256> own{};
-  check(gethostname(own.data(), own.size() - 1) == 0, "hosts", "this machine has no name");
+  const auto is_own = [&](const host::Address& address) {
+    return std::ranges::find(own.there, address, &host::Interface::address) != own.there.end();
+  };
+  if (const auto address = host::parse_address(name)) return address->is_loopback() || is_own(*address);
   const auto first_label = [](std::string_view full) { return full.substr(0, full.find('.')); };
-  const bool address = name.find_first_not_of("0123456789.") == name.npos;
-  return name == own.data() || (!address && first_label(name) == first_label(own.data()));
+  if (name == "localhost" || name == own.host || first_label(name) == first_label(own.host)) return true;
+  // A loopback address of another host's name is a mistake in the file, which the doctor finds.
+  return std::ranges::any_of(host::listed_addresses(own.listed, name),
+                             [&](const host::Address& address) { return !address.is_loopback() && is_own(address); });
 }
 
 }  // namespace lockstep::launch

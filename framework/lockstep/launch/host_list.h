@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lockstep/host/network.h"
+
 namespace lockstep::launch {
 
 struct Host {
@@ -47,7 +49,18 @@ bool names_host(std::span<const std::string> logins, std::string_view name);
 // A whole number from 0 to kMostSlots; -1: the text is none.
 std::int64_t slots_from(std::string_view text);
 
-// Whether `name` means the machine this runs on, which mpirun reaches without ssh.
-bool is_this_machine(std::string_view name);
+// The names and addresses of the machine this runs on.
+struct OwnNames {
+  std::string host{};                    // its host name
+  std::vector<host::Interface> there{};  // of its interfaces
+  std::string listed{};                  // the text of /etc/hosts
+
+  static OwnNames of_this_machine();
+};
+
+// Whether `name` means the machine this runs on, which mpirun reaches without ssh: its host name, one of its addresses,
+// or a name to which /etc/hosts gives one of them. A name server is not asked, as one that does not answer would hold a
+// start up for seconds for each host; a name that it alone knows counts as another machine's.
+bool is_this_machine(std::string_view name, const OwnNames& own = OwnNames::of_this_machine());
 
 }  // namespace lockstep::launch

@@ -4,7 +4,6 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/launch/host_option.h"
-#include "lockstep/launch/mpirun_words.h"
 
 namespace lockstep::launch {
 namespace {
@@ -25,16 +24,22 @@ void check_names(const HostList& list, const JobCommand& command) {
 
 }  // namespace
 
+std::string ssh_arguments(const JobCommand& command) {
+  std::string all = command.ssh_port == 0 ? "" : formatted("-p {}", command.ssh_port);
+  if (!all.empty() && !command.ssh_arguments.empty()) all += ' ';
+  return all + command.ssh_arguments;
+}
+
 std::vector<std::string> mpirun_words(const HostList& list, const JobCommand& command) {
   check_names(list, command);
-  MpirunWords words;
+  MpirunWords words(command.own, command.variable);
   const bool several = list.hosts.size() > 1;
   if (command.root) words.add({"--allow-run-as-root"});
   if (list.all_slots_said()) words.add({"-n", std::to_string(list.slots())});
   command.hostfile.empty() ? words.add({"-H", to_host_list(list)}) : words.add({"--hostfile", command.hostfile});
   words.add_mapping();
   words.add_no_binding();
-  if (command.ssh_port > 0) words.add_ssh_arguments(formatted("-p {}", command.ssh_port));
+  if (const std::string ssh = ssh_arguments(command); !ssh.empty()) words.add_ssh_arguments(ssh);
   if (several && !command.network.empty()) {
     words.add_network("oob_tcp", command.network);
     words.add_network("btl_tcp", command.network);
@@ -50,18 +55,19 @@ std::vector<std::string> mpirun_words(const HostList& list, const JobCommand& co
   return words.with(command.program);
 }
 
+std::string shell_quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string shell_line(const std::vector<std::string>& words) {
   constexpr std::string_view plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
   std::string line;
   for (const std::string& word : words) {
     if (!line.empty()) line += ' ';
-    if (!word.empty() && word.find_first_not_of(plain) == word.npos) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
+    const bool is_plain = !word.empty() && word.find_first_not_of(plain) == word.npos;
+    line += is_plain ? word : shell_quoted(word);
   }
   return line;
 }

@@ -1,9 +1,6 @@
 #include "lockstep/launch/job_network.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 
 #include "lockstep/core/error.h"
 
@@ -40,9 +37,7 @@ std::optional<host::Address> reached(const std::string& name, const NetworkFacts
 }  // namespace
 
 NetworkFacts NetworkFacts::of_this_machine() {
-  NetworkFacts facts{.there = host::interfaces()};
-  std::array<char, 256> own{};
-  if (gethostname(own.data(), own.size() - 1) == 0) facts.host = own.data();
+  NetworkFacts facts{.there = host::interfaces(), .host = host::host_name()};
   facts.route = [there = facts.there](const host::Address& peer) { return host::interface_to(peer, there); };
   return facts;
 }

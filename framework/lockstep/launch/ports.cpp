@@ -60,18 +60,31 @@ std::vector<std::pair<std::string, std::string>> port_parameters(const PortPlan&
           {"btl_tcp_port_range_v6", count}};
 }
 
+std::string opening_command(FirewallTool tool, const PortRange& ports, const std::string& network,
+                            const std::string& chain) {
+  const bool six = network.find(':') != network.npos;
+  switch (tool) {
+    case FirewallTool::Ufw:
+      return formatted("ufw allow proto tcp from {} to any port {}:{}", network.empty() ? "any" : network, ports.first,
+                       ports.last);
+    case FirewallTool::Firewalld:
+      return formatted("firewall-cmd --permanent {} && firewall-cmd --reload",
+                       network.empty() ? formatted("--add-port={}/tcp", ports.str())
+                                       : formatted("--add-rich-rule='rule family={} source address={} port port={} "
+                                                   "protocol=tcp accept'",
+                                                   six ? "ipv6" : "ipv4", network, ports.str()));
+    case FirewallTool::Nftables:  // a rule that is added stands behind one that refuses all else
+      return formatted("nft insert rule {} {}tcp dport {} accept", chain,
+                       network.empty() ? "" : formatted("{} saddr {} ", six ? "ip6" : "ip", network), ports.str());
+  }
+  return "";
+}
+
 std::vector<std::string> port_commands(const PortRange& range, const std::string& network) {
-  const std::string ports = range.str();
-  const std::string family = network.find(':') == network.npos ? "ip" : "ip6";
-  const std::string rich = formatted("rule family={} source address={}", family == "ip" ? "ipv4" : "ipv6", network);
-  return {formatted("sysctl -w net.ipv4.ip_local_reserved_ports={}", ports),
-          formatted("ufw allow proto tcp from {} to any port {}:{}", network.empty() ? "any" : network, range.first,
-                    range.last),
-          network.empty()
-              ? formatted("firewall-cmd --add-port={}/tcp", ports)
-              : formatted("firewall-cmd --add-rich-rule='{} port port={} protocol=tcp accept'", rich, ports),
-          formatted("nft add rule inet filter input {}tcp dport {} accept",
-                    network.empty() ? "" : formatted("{} saddr {} ", family, network), ports)};
+  std::vector<std::string> commands{formatted("sysctl -w net.ipv4.ip_local_reserved_ports={}", range.str())};
+  for (const FirewallTool tool : {FirewallTool::Ufw, FirewallTool::Firewalld, FirewallTool::Nftables})
+    commands.push_back(opening_command(tool, range, network));
+  return commands;
 }
 
 }  // namespace lockstep::launch

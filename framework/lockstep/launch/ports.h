@@ -45,6 +45,12 @@ PortPlan plan_ports(const PortRange& range, const PortNeed& need);
 // Open MPI's parameters for it.
 std::vector<std::pair<std::string, std::string>> port_parameters(const PortPlan& plan);
 
+enum class FirewallTool : std::uint8_t { Ufw, Firewalld, Nftables };
+// The command that opens `ports` to `network` ("10.1.0.0/16"; empty: to all), before any rule that refuses, also after
+// the firewall is started again where its tool keeps rules. `chain` is the one of nftables that takes the rule.
+std::string opening_command(FirewallTool tool, const PortRange& ports, const std::string& network,
+                            const std::string& chain = "inet filter input");
+
 // One line for each host's administrator: that outgoing connections leave the ports alone, and what opens them in each
 // firewall, to `network` alone if it is known.
 std::vector<std::string> port_commands(const PortRange& range, const std::string& network);

@@ -13,7 +13,7 @@ namespace lockstep::preflight {
 // In the words of comm::check_same(), of the facts that are texts; std::nullopt if all are equal.
 std::optional<std::string> difference(std::string_view name, const Facts& facts);
 
-// One red finding with `mend`, or a green one.
+// One finding of the level `otherwise` with `mend`, or a green one.
 std::vector<Finding> same(std::string_view name, const Facts& facts, Level otherwise, const std::string& mend);
 
 }  // namespace lockstep::preflight

@@ -12,6 +12,7 @@ namespace lockstep::preflight {
 
 struct NetworkSubject {
   std::string interface {};  // names, addresses or networks that MPI was told to use; empty: it chooses
+  std::string exclude{};     // the same of those that MPI was told not to use, where `interface` is empty
   launch::PortRange ports = {};
   std::vector<std::string> hosts{};  // by node: the names by which the hosts of the job reach each other
 };

@@ -12,7 +12,8 @@ namespace {
 using nlohmann::json;
 
 constexpr double kDiskMiB = 1 << 20;
-constexpr double kEnoughDisk = 1024, kTooLittle = 16;  // MiB
+constexpr double kEnoughDisk = 1024, kTooLittleDisk = 16;  // MiB
+constexpr double kEnoughFiles = 64, kTooFewFiles = 8;      // a checkpoint, its temporary file, logs
 
 // The folder, or the one in which it will be made.
 std::filesystem::path existing(std::filesystem::path folder) {
@@ -44,15 +45,23 @@ std::vector<Finding> conclude_disk(const Facts& facts) {
                           .what = formatted("{} cannot be written to", folder),
                           .where = node.host,
                           .mend = "--output DIR, a folder of yours"});
-    } else if (free < kEnoughDisk || node.value.at("files").get<double>() < 64) {
-      findings.push_back(
-          {.level = free < kTooLittle ? level : Level::Yellow,
-           .what = formatted("the file system of {} has {:.0f} MiB and {:.0f} files left for checkpoints "
-                             "and logs, expected {:.0f} MiB or more",
-                             folder, free, node.value.at("files").get<double>(), kEnoughDisk),
-           .where = node.host,
-           .mend = "--output DIR elsewhere, --keep last:1, or remove files there"});
+      continue;
     }
+    const double files = node.value.at("files");
+    if (free < kEnoughDisk)
+      findings.push_back({.level = free < kTooLittleDisk ? level : Level::Yellow,
+                          .what = formatted("the file system of {} has {:.0f} MiB left for checkpoints and logs, "
+                                            "expected {:.0f} MiB or more",
+                                            folder, free, kEnoughDisk),
+                          .where = node.host,
+                          .mend = "--output DIR elsewhere, --keep last:1, or remove files there"});
+    if (files < kEnoughFiles)
+      findings.push_back({.level = files < kTooFewFiles ? level : Level::Yellow,
+                          .what = formatted("the file system of {} takes {:.0f} more files, however small, expected "
+                                            "{:.0f} or more (df -i)",
+                                            folder, files, kEnoughFiles),
+                          .where = node.host,
+                          .mend = "--output DIR elsewhere, or remove files there that are many"});
   }
   return or_green(std::move(findings), formatted("{:.0f} MiB free in {}", facts.front().value.at("free").get<double>(),
                                                  facts.front().value.at("folder").get<std::string>()));

@@ -16,7 +16,10 @@ using nlohmann::json;
 json gather_interfaces(const Subject& subject, Exchange& exchange) {
   const std::vector<Peer> peers = find_peers(subject, exchange);
   if (!subject.speaks()) return nullptr;
-  json facts{{"setting", subject.network.interface}, {"addresses", json::array()}, {"routes", json::array()}};
+  json facts{{"setting", subject.network.interface},
+             {"exclude", subject.network.exclude},
+             {"addresses", json::array()},
+             {"routes", json::array()}};
   for (const InterfaceAddress& own : interface_addresses()) facts["addresses"].push_back(to_json(own));
   for (const Peer& peer : peers) {
     if (peer.node == subject.node) continue;
@@ -35,7 +38,7 @@ json gather_interfaces(const Subject& subject, Exchange& exchange) {
 
 struct Node {
   const RankFacts& facts;
-  std::string setting;
+  std::string setting, exclude;
   std::vector<InterfaceAddress> addresses;
   std::optional<InterfaceAddress> route{};  // of this host, towards the others
 };
@@ -43,6 +46,7 @@ struct Node {
 Node node_of(const RankFacts& facts) {
   Node node{.facts = facts,
             .setting = facts.value.at("setting"),
+            .exclude = facts.value.value("exclude", ""),
             .addresses = addresses_from_json(facts.value.at("addresses"))};
   for (const json& route : facts.value.at("routes")) {
     const std::string local = route.at("local");
@@ -78,15 +82,20 @@ std::optional<Finding> look_at_setting(const Node& node) {
   return std::nullopt;
 }
 
+// Whether MPI uses this address between hosts. Open MPI takes either a list of what it is to use or of what not.
+bool is_used(const Node& node, const InterfaceAddress& own) {
+  if (own.loopback) return false;
+  const auto is_meant = [&](const std::string& item) { return means(item, own); };
+  if (node.setting.empty()) return std::ranges::none_of(items(node.exclude), is_meant);
+  return std::ranges::any_of(items(node.setting), is_meant);
+}
+
 // Addresses that several hosts have, as container bridges do: MPI would connect a host to itself.
 std::vector<Finding> doubled(const std::vector<Node>& nodes) {
   std::map<std::string, std::vector<const Node*>> by_address;
   for (const Node& node : nodes) {
     for (const InterfaceAddress& own : node.addresses) {
-      const auto wanted = items(node.setting);
-      const bool used =
-          wanted.empty() || std::ranges::any_of(wanted, [&](const auto& item) { return means(item, own); });
-      if (!own.loopback && used) by_address[own.address].push_back(&node);
+      if (is_used(node, own)) by_address[own.address].push_back(&node);
     }
   }
   std::vector<Finding> findings;

@@ -1,17 +1,21 @@
 // Latency, bandwidth and losses between every two hosts, and the link that is not as the others are.
 #include <algorithm>
+#include <chrono>
 #include <map>
-#include <set>
+#include <optional>
 
 #include "lockstep/core/error.h"
 #include "lockstep/preflight/checks/checks.h"
 #include "lockstep/preflight/network/link_test.h"
 #include "lockstep/preflight/network/peers.h"
+#include "lockstep/preflight/network/sockets.h"
 
 namespace lockstep::preflight {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::chrono::milliseconds kReachLimit{8000};  // three lost packets in a row fit in
 
 constexpr double kLeast = 50;            // MB/s: half of a cable of 1 Gbit/s
 constexpr double kSlowLink = 0.5;        // of the usual bandwidth
@@ -28,34 +32,55 @@ int partner(int me, int round, int hosts) {
   return (2 * round - me + 2 * last) % last;
 }
 
+// By peer: whether its server can be connected to from here. All at once, so that hosts behind a firewall that drops
+// packets take the limit of time once, and not one after the other in the rounds.
+std::vector<bool> reachable(const std::vector<Peer>& peers, const std::vector<std::string>& ports, std::size_t me) {
+  std::vector<Target> targets;
+  std::vector<std::size_t> of;
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    const int port = std::stoi(ports[static_cast<std::size_t>(peers[i].rank)]);
+    if (i == me || port == 0 || peers[i].address.empty()) continue;
+    targets.push_back({peers[i].address, port});
+    of.push_back(i);
+  }
+  std::vector<bool> found(peers.size());
+  const std::vector<std::string> results = try_to_connect(targets, kReachLimit);
+  for (std::size_t k = 0; k < results.size(); ++k) found[of[k]] = results[k].empty();
+  return found;
+}
+
+json link_to(const Peer& peer, bool is_reachable, const std::string& port) {
+  json link{{"host", peer.host}, {"address", peer.address}};
+  if (const auto f = is_reachable ? measure_link({peer.address, std::stoi(port)}) : std::nullopt)
+    link.update({{"us", f->microseconds}, {"mbs", f->megabytes_per_second}, {"pings", f->pings}, {"lost", f->lost}});
+  return link;
+}
+
 json gather_links(const Subject& subject, Exchange& exchange) {
   const std::vector<Peer> peers = find_peers(subject, exchange);
   const bool takes_part = subject.speaks() && peers.size() > 1;
-  const launch::PortRange& ports = subject.network.ports;
   std::optional<LinkServer> server;
-  if (takes_part) server.emplace(ports.first, ports.last);
-  const std::vector<std::string> port = exchange.allgather(std::to_string(takes_part ? server->port() : 0));
+  if (takes_part) server.emplace(subject.network.ports.first, subject.network.ports.last);
+  const std::vector<std::string> ports = exchange.allgather(std::to_string(takes_part ? server->port() : 0));
   const int hosts = static_cast<int>(peers.size());
   const auto at = std::ranges::find(peers, subject.node, &Peer::node);
   const int me = takes_part ? static_cast<int>(at - peers.begin()) : -1;
+  std::vector<bool> open;
+  if (takes_part) open = reachable(peers, ports, static_cast<std::size_t>(me));
+  exchange.allgather("");  // from here on nobody connects but in its turn
   json links = json::array();
   for (int round = 0; round < hosts + hosts % 2 - 1; ++round) {
     for (const bool lower_measures : {true, false}) {
       const int other = takes_part ? partner(me, round, hosts) : -1;
       if (takes_part && other < hosts && other != me && (me < other) == lower_measures) {
-        const Peer& peer = peers[static_cast<std::size_t>(other)];
-        const int number = std::stoi(port[static_cast<std::size_t>(peer.rank)]);
-        json link{{"host", peer.host}, {"address", peer.address}};
-        if (const auto f = number > 0 && !peer.address.empty() ? measure_link({peer.address, number}) : std::nullopt)
-          link.update(
-              {{"us", f->microseconds}, {"mbs", f->megabytes_per_second}, {"pings", f->pings}, {"lost", f->lost}});
-        links.push_back(std::move(link));
+        const auto index = static_cast<std::size_t>(other);
+        links.push_back(link_to(peers[index], open[index], ports[static_cast<std::size_t>(peers[index].rank)]));
       }
       exchange.allgather("");
     }
   }
   if (!subject.speaks()) return nullptr;
-  return {{"name", peers[static_cast<std::size_t>(at - peers.begin())].host}, {"links", links}};
+  return {{"name", at->host}, {"links", links}};
 }
 
 struct Link {
@@ -143,12 +168,13 @@ std::vector<Finding> conclude_links(const Facts& facts) {
   }
   const auto late =
       those(links, [&](const Link& link) { return link.us > kLatencyMatters && link.us > kLatencyOutlier * latency; });
-  if (!late.empty() && lossy.empty())
-    findings.push_back(
-        {.level = Level::Yellow,
-         .what = formatted("{:.0f} us there and back at best, {:.0f} on other links", late.front()->us, latency),
-         .where = where(late, links),
-         .mend = "traceroute shows the hosts between; ask for nodes of one switch"});
+  if (!late.empty() && lossy.empty()) {
+    const Link& worst = **std::ranges::max_element(late, {}, [](const Link* link) { return link->us; });
+    findings.push_back({.level = Level::Yellow,
+                        .what = formatted("{:.0f} us there and back at best, {:.0f} on other links", worst.us, latency),
+                        .where = where(late, links),
+                        .mend = "traceroute shows the hosts between; ask for nodes of one switch"});
+  }
   std::size_t tried = 0;
   for (const RankFacts& node : facts) tried += node.value.at("links").size();
   const std::string silent =

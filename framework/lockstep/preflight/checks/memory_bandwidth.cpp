@@ -1,10 +1,13 @@
 // How fast each node's memory is: a node that others use, or with a memory module less, holds all others up.
 #include <algorithm>
 #include <chrono>
-#include <thread>
+#include <exception>
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/on_threads.h"
+#include "lockstep/host/address_space.h"
+#include "lockstep/host/cgroup.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/preflight/checks/checks.h"
 
@@ -13,41 +16,63 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kElements = std::size_t{1} << 22;  // of each of three arrays, per thread
+constexpr std::size_t kMostElements = std::size_t{1} << 22;   // of each of three arrays, per thread
+constexpr std::size_t kLeastElements = std::size_t{1} << 20;  // fewer may lie in caches
+constexpr std::size_t kArraysBytes = 3 * sizeof(double);      // of an element
+constexpr std::size_t kShare = 4;                             // one part of so many of the memory that is left
 constexpr int kRepeats = 4;
 constexpr double kSlowNode = 0.5;  // of the fastest node
 
+struct Arrays {
+  std::vector<double> a, b, c;
+};
+
 // a = b + 3 c over the elements of one thread, which writes a and reads b and c.
-void triad(std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& c) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = b[i] + 3 * c[i];
+void triad(Arrays& own) {
+  for (std::size_t i = 0; i < own.a.size(); ++i) own.a[i] = own.b[i] + 3 * own.c[i];
 }
 
-// GB/s, the best of some runs.
-double measure(int threads) {
-  struct Arrays {
-    std::vector<double> a, b, c;
-  };
-  std::vector<Arrays> arrays(static_cast<std::size_t>(threads));
-  const auto each = [&](auto work) {
-    std::vector<std::jthread> team;
-    for (Arrays& own : arrays) team.emplace_back([&own, work] { work(own); });
-  };
-  each([](Arrays& own) {
-    own = {std::vector<double>(kElements), std::vector<double>(kElements, 1.0), std::vector<double>(kElements, 2.0)};
+// Of each array of a thread: less than usual where a limit leaves little memory. Throws Error where it leaves too
+// little to measure.
+std::size_t elements_for(std::size_t threads) {
+  const std::size_t left = std::min(host::address_space().left(), host::cgroup_memory_left());
+  const std::size_t fit = left / kShare / (threads * kArraysBytes);
+  check(fit >= kLeastElements, "memory-bandwidth",
+        "limits (ulimit -v, the container's memory) leave {} MiB, expected {} MiB or more to measure with {} threads",
+        left >> 20, (kLeastElements * kArraysBytes * threads * kShare) >> 20, threads);
+  return std::min(fit, kMostElements);
+}
+
+// GB/s, the best of some runs. Each thread takes its memory itself, so that it lies near the thread.
+double measure(std::size_t threads) {
+  const std::size_t elements = elements_for(threads);
+  std::vector<Arrays> arrays(threads);
+  on_threads(threads, [&](std::size_t i) {
+    arrays[i] = {std::vector<double>(elements), std::vector<double>(elements, 1.0), std::vector<double>(elements, 2.0)};
   });
   double best = 0;
   for (int i = 0; i < kRepeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    each([](Arrays& own) { triad(own.a, own.b, own.c); });
+    on_threads(threads, [&](std::size_t part) { triad(arrays[part]); });
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    best = std::max(best, 1e-9 * 3 * sizeof(double) * static_cast<double>(kElements) * threads / seconds);
+    best = std::max(best, 1e-9 * static_cast<double>(kArraysBytes * elements * threads) / seconds);
   }
   return best;
 }
 
+// With the threads of the job's ranks here, as far as there are cores for them. A host without the memory for it says
+// so, and the others are measured.
+json rate_here(const Subject& subject) {
+  const int cores = std::clamp(host::available_cores().physical, 1, 16);
+  try {
+    return measure(static_cast<std::size_t>(std::clamp(subject.threads * subject.local_ranks, 1, cores)));
+  } catch (const std::exception& error) {
+    return {{"problem", error.what()}};
+  }
+}
+
 json gather_memory_bandwidth(const Subject& subject, Exchange& exchange) {
-  json rate = nullptr;
-  if (subject.speaks()) rate = measure(std::clamp(host::available_cores().physical, 1, 16));
+  json rate = subject.speaks() ? rate_here(subject) : json();
   exchange.allgather("");
   return rate;
 }

@@ -4,6 +4,7 @@
 #include "lockstep/comm/environment.h"
 #include "lockstep/core/error.h"
 #include "lockstep/host/build_id.h"
+#include "lockstep/launch/mpirun_kind.h"
 #include "lockstep/preflight/checks/checks.h"
 #include "lockstep/preflight/same.h"
 
@@ -12,12 +13,15 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kLibrariesOfMpi[] = {"libmpi.", "libopen-pal.", "libmpich."};
+
 json gather_mpi(const Subject&, Exchange&) {
   std::string version = comm::Environment::library();  // its name and version, then where it was built
   version.resize(std::min(version.size(), version.find(',')));
   std::string build;
   for (const host::LibraryId& library : host::library_ids()) {
-    if (library.name.starts_with("libmpi.") || library.name.starts_with("libopen-pal.")) build += library.id + " ";
+    if (std::ranges::any_of(kLibrariesOfMpi, [&](const char* name) { return library.name.starts_with(name); }))
+      build += library.id + " ";
   }
   return {{"version", version}, {"build", build}};
 }
@@ -28,8 +32,16 @@ Facts part(const Facts& facts, const char* name) {
   return parts;
 }
 
+// Debian's packages, where the library's own words tell which those are.
+std::string mend_for(const std::string& version) {
+  const char* packages = launch::is_open_mpi(version)   ? ": apt-get install openmpi-bin libopenmpi3"
+                         : version.starts_with("MPICH") ? ": apt-get install mpich libmpich12"
+                                                        : "";
+  return formatted("install the same MPI package on all hosts{}", packages);
+}
+
 std::vector<Finding> conclude_mpi(const Facts& facts) {
-  const char* mend = "install the same MPI package on all hosts: apt-get install openmpi-bin libopenmpi3";
+  const std::string mend = mend_for(facts.front().value.at("version"));
   if (const auto text = difference("the MPI library", part(facts, "version")))
     return {{.level = Level::Red, .what = *text, .mend = mend}};
   if (const auto text = difference("the build of the MPI library", part(facts, "build")))

@@ -15,7 +15,9 @@ json gather_names(const Subject& subject, Exchange&) {
   if (!subject.speaks()) return nullptr;
   json facts{{"hosts", subject.network.hosts}, {"own", json::array()}, {"resolved", json::object()}};
   for (const InterfaceAddress& own : interface_addresses()) facts["own"].push_back(own.address);
-  for (const std::string& name : subject.network.hosts) facts["resolved"][name] = resolve(name);
+  const std::vector<std::string>& names = subject.network.hosts;
+  const std::vector<std::vector<std::string>> found = resolve_all(names);
+  for (std::size_t i = 0; i < names.size(); ++i) facts["resolved"][names[i]] = found[i];
   return facts;
 }
 

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::chrono::milliseconds kConnectLimit{8000};  // three lost packets in a row fit in
 constexpr int kMostPorts = 64;                            // of a range that are looked at, from its beginning
-constexpr std::size_t kMostConnections = 256;             // of a host at a time: a usual limit is 1024 open files
+constexpr std::size_t kMostOpen = 256;                    // ports of a host: a usual limit is 1024 open files
 
 // Without a range MPI listens from 1024 on, and its daemons where the kernel chooses. Of a range, no more ports stay
 // open than all hosts can be connected to.
@@ -33,7 +33,7 @@ std::vector<io::FileDescriptor> open_ports(const launch::PortRange& ports, std::
     }
     return open;
   }
-  const std::size_t most = std::max<std::size_t>(2, kMostConnections / hosts);
+  const std::size_t most = std::max<std::size_t>(2, kMostOpen / hosts);
   for (int port = ports.first; port <= std::min(ports.last, ports.first + kMostPorts - 1); ++port) {
     auto socket = listen_at(port);
     const int reason = errno;
@@ -57,13 +57,7 @@ json connections(const Subject& subject, const std::vector<Peer>& peers, const s
       names.push_back(peer.host);
     }
   }
-  std::vector<std::string> results;
-  for (std::size_t first = 0; first < targets.size(); first += kMostConnections) {
-    const std::size_t end = std::min(first + kMostConnections, targets.size());
-    const std::vector<Target> some(targets.begin() + static_cast<std::ptrdiff_t>(first),
-                                   targets.begin() + static_cast<std::ptrdiff_t>(end));
-    for (std::string& result : try_to_connect(some, kConnectLimit)) results.push_back(std::move(result));
-  }
+  const std::vector<std::string> results = try_to_connect(targets, kConnectLimit);
   json failed = json::array();
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (!results[i].empty())

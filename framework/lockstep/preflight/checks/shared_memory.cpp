@@ -1,6 +1,8 @@
 // /dev/shm, where the ranks of a node exchange gradients and keep their weights.
 #include <sys/statvfs.h>
 
+#include <algorithm>
+
 #include "lockstep/core/error.h"
 #include "lockstep/preflight/checks/checks.h"
 
@@ -11,7 +13,7 @@ using nlohmann::json;
 
 constexpr double kSharedMiB = 1 << 20;
 constexpr double kEnoughShared = 256;  // MiB free: a ResNet-50's weights and gradients
-constexpr double kTooLittle = 8;       // MiB free for each rank: MPI's own segments do not fit
+constexpr double kLeastPerRank = 8;    // MiB free for each rank: MPI's own segments do not fit
 
 json gather_shared_memory(const Subject& subject, Exchange&) {
   if (!subject.speaks()) return nullptr;
@@ -29,15 +31,16 @@ std::vector<Finding> conclude_shared_memory(const Facts& facts) {
   for (const RankFacts& node : facts) {
     const double free = node.value.at("free"), total = node.value.at("total");
     const int ranks = node.value.at("ranks");
+    const double enough = std::max(kEnoughShared, kLeastPerRank * ranks);
     least = std::min(least, free);
-    if (free >= kEnoughShared) continue;
+    if (free >= enough) continue;
     findings.push_back(
-        {.level = free < kTooLittle * ranks ? Level::Red : Level::Yellow,
+        {.level = free < kLeastPerRank * ranks ? Level::Red : Level::Yellow,
          .what = formatted("/dev/shm has {:.0f} MiB, {:.0f} of them free, expected {:.0f} or more for {} rank{}", total,
-                           free, kEnoughShared, ranks, ranks == 1 ? "" : "s"),
+                           free, enough, ranks, ranks == 1 ? "" : "s"),
          .where = node.host,
-         .mend = total < kEnoughShared ? "mount -o remount,size=50% /dev/shm, or docker run --shm-size=2g"
-                                       : "remove what earlier jobs left: ls -l /dev/shm"});
+         .mend = total < enough ? "mount -o remount,size=50% /dev/shm, or docker run --shm-size=2g"
+                                : "remove what earlier jobs left: ls -l /dev/shm"});
   }
   return or_green(std::move(findings), formatted("{:.0f} MiB free in /dev/shm, at least", least));
 }

@@ -1,8 +1,12 @@
 #include "lockstep/preflight/network/addresses.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/on_threads.h"
 #include "lockstep/host/network.h"
 
 namespace lockstep::preflight {
@@ -27,10 +31,28 @@ std::vector<InterfaceAddress> interface_addresses() {
 }
 
 std::vector<std::string> resolve(const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, std::vector<std::string>> known;
+  {
+    const std::scoped_lock lock(mutex);
+    if (const auto before = known.find(name); before != known.end()) return before->second;
+  }
   std::vector<std::string> found;
   for (const host::Address& address : host::resolve(name)) {
     if (address.bits == kBits) found.push_back(address.str());
   }
+  const std::scoped_lock lock(mutex);
+  known[name] = found;
+  return found;
+}
+
+std::vector<std::vector<std::string>> resolve_all(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostAtOnce = 32;
+  std::vector<std::vector<std::string>> found(names.size());
+  const std::size_t threads = std::clamp<std::size_t>(names.size(), 1, kMostAtOnce);
+  on_threads(threads, [&](std::size_t part) {
+    for (std::size_t i = part; i < names.size(); i += threads) found[i] = resolve(names[i]);
+  });
   return found;
 }
 

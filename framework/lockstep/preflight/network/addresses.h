@@ -18,8 +18,11 @@ struct InterfaceAddress {
 // Of interfaces that are up.
 std::vector<InterfaceAddress> interface_addresses();
 
-// Addresses of a name, or the address itself; empty: it does not resolve.
+// Addresses of a name, or the address itself; empty: it does not resolve. A name is looked up once in a process, as
+// several checks ask, and a name server that does not answer takes its time.
 std::vector<std::string> resolve(const std::string& name);
+// The same of many names, which are looked up side by side.
+std::vector<std::vector<std::string>> resolve_all(const std::vector<std::string>& names);
 
 struct Route {
   std::string address, interface;  // of this host, by which it reaches the other

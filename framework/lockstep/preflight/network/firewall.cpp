@@ -3,9 +3,11 @@
 #include <array>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <vector>
 
 #include "lockstep/core/error.h"
 
@@ -24,8 +26,9 @@ std::string printed(const char* command) {
   return text;
 }
 
-std::string name_of(const json& object, const char* chain) {
-  return formatted("{} {} {}", object.value("family", ""), object.value("table", ""), object.value(chain, ""));
+// "inet filter input", where `key` holds the last word.
+std::string name_of(const json& object, const char* key) {
+  return formatted("{} {} {}", object.value("family", ""), object.value("table", ""), object.value(key, ""));
 }
 
 bool refuses(const json& rule) {
@@ -35,19 +38,79 @@ bool refuses(const json& rule) {
   return false;
 }
 
-// The base chain at the input hook that refuses something itself or in a chain that it may come to; "" if none does.
-std::string refusing_chain(const json& ruleset) {
-  std::string input;
-  std::set<std::string> refusing;
+using Names = std::set<std::string>;
+
+// Adds the names after '@' (of maps) and the targets of jumps that stand anywhere in `part`.
+void collect(const json& part, const std::string& table, Names& maps, Names& targets) {
+  if (part.is_string() && part.get_ref<const std::string&>().starts_with('@'))
+    maps.insert(table + part.get_ref<const std::string&>().substr(1));
+  if (part.is_object()) {
+    for (const char* way : {"jump", "goto"}) {
+      if (part.contains(way) && part[way].is_object()) targets.insert(table + part[way].value("target", ""));
+    }
+  }
+  if (!part.is_structured()) return;
+  for (const json& inner : part) collect(inner, table, maps, targets);
+}
+
+struct Chains {
+  std::vector<std::string> inputs{};               // base chains at the input hook
+  Names dropping{}, refusing{};                    // by policy; by a rule
+  std::map<std::string, Names> targets{}, maps{};  // by chain: the chains and maps that its rules name
+  std::map<std::string, Names> targets_of_maps{};
+};
+
+Chains chains_of(const json& ruleset) {
+  Chains chains;
   for (const json& entry : ruleset.value("nftables", json::array())) {
     if (entry.contains("chain") && entry["chain"].value("hook", "") == "input") {
       const std::string name = name_of(entry["chain"], "name");
-      if (input.empty() || entry["chain"].value("policy", "") == "drop") input = name;
-      if (entry["chain"].value("policy", "") == "drop") refusing.insert(name);
+      chains.inputs.push_back(name);
+      if (entry["chain"].value("policy", "") == "drop") chains.dropping.insert(name);
     }
-    if (entry.contains("rule") && refuses(entry["rule"])) refusing.insert(name_of(entry["rule"], "chain"));
+    if (entry.contains("rule")) {
+      const json& rule = entry["rule"];
+      const std::string chain = name_of(rule, "chain");
+      if (refuses(rule)) chains.refusing.insert(chain);
+      collect(rule.value("expr", json::array()), name_of(rule, ""), chains.maps[chain], chains.targets[chain]);
+    }
+    if (entry.contains("map")) {
+      Names maps;
+      collect(entry["map"].value("elem", json::array()), name_of(entry["map"], ""), maps,
+              chains.targets_of_maps[name_of(entry["map"], "name")]);
+    }
   }
-  return refusing.empty() ? "" : input;
+  return chains;
+}
+
+// Whether a packet that comes to a base chain may come to a rule that refuses: in that chain, or in one to which its
+// rules lead. A chain at another hook, as those for containers, sees no packet for this host.
+bool reaches_a_refusal(Chains& chains, const std::string& base) {
+  Names seen{base};
+  std::vector<std::string> open{base};
+  while (!open.empty()) {
+    const std::string chain = open.back();
+    open.pop_back();
+    if (chains.refusing.contains(chain)) return true;
+    Names next = chains.targets[chain];
+    for (const std::string& map : chains.maps[chain]) next.merge(Names(chains.targets_of_maps[map]));
+    for (const std::string& target : next) {
+      if (seen.insert(target).second) open.push_back(target);
+    }
+  }
+  return false;
+}
+
+// The base chain at the input hook that refuses something, one that refuses by its policy first; "" if none does.
+std::string refusing_chain(const json& ruleset) {
+  Chains chains = chains_of(ruleset);
+  for (const std::string& base : chains.inputs) {
+    if (chains.dropping.contains(base)) return base;
+  }
+  for (const std::string& base : chains.inputs) {
+    if (reaches_a_refusal(chains, base)) return base;
+  }
+  return "";
 }
 
 bool ufw_is_enabled() {
@@ -77,17 +140,14 @@ Firewall firewall_here() {
 }
 
 std::string opening_line(const Firewall& firewall, const std::string& network, const launch::PortRange& ports) {
-  const int first = ports.any() ? 1024 : ports.first, last = ports.any() ? 65535 : ports.last;
-  if (firewall.tool == "ufw") return formatted("ufw allow proto tcp from {} to any port {}:{}", network, first, last);
-  if (firewall.tool == "firewalld")
-    return formatted(
-        "firewall-cmd --permanent --add-rich-rule='rule family=ipv4 source address={} port port={}-{} protocol=tcp "
-        "accept' && firewall-cmd --reload",
-        network, first, last);
+  using launch::FirewallTool;
+  const launch::PortRange range = ports.any() ? launch::PortRange{1024, 65535} : ports;
+  if (firewall.tool == "ufw") return launch::opening_command(FirewallTool::Ufw, range, network);
+  if (firewall.tool == "firewalld") return launch::opening_command(FirewallTool::Firewalld, range, network);
   if (firewall.tool == "nftables")
-    return formatted("nft insert rule {} ip saddr {} tcp dport {}-{} accept", firewall.chain, network, first, last);
-  return formatted("open TCP ports {}-{} between the hosts ({}) in the firewall of the network (security group)", first,
-                   last, network);
+    return launch::opening_command(FirewallTool::Nftables, range, network, firewall.chain);
+  return formatted("open TCP ports {} between the hosts ({}) in the firewall of the network (security group)",
+                   range.str(), network);
 }
 
 }  // namespace lockstep::preflight

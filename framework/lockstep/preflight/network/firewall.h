@@ -14,7 +14,8 @@ struct Firewall {
 };
 
 // From what `nft -j list ruleset` prints (empty: not to be seen), and whether ufw and firewalld are at work. A rule set
-// counts that refuses or drops something on its way in.
+// counts that refuses or drops something on its way to this host: in a chain at the input hook, or in one to which that
+// leads.
 Firewall firewall_of(const std::string& ruleset, bool ufw, bool firewalld);
 // Runs nft and firewall-cmd, where they are.
 Firewall firewall_here();

@@ -7,11 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 
 #include "lockstep/core/error.h"
@@ -20,6 +22,8 @@ namespace lockstep::preflight {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kMostConnections = 256;  // at a time: a usual limit is 1024 open files
 
 sockaddr_in socket_address_of(const Target& target) {
   sockaddr_in to{};
@@ -43,6 +47,42 @@ int error_of(int socket) {
   int error = 0;
   socklen_t length = sizeof(error);
   return getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : errno;
+}
+
+std::vector<std::string> connect_at_once(std::span<const Target> targets, std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  std::vector<std::string> results(targets.size());
+  std::vector<io::FileDescriptor> sockets(targets.size());
+  std::vector<pollfd> waiting;
+  std::vector<std::size_t> of;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    auto [socket, error] = begin_connecting(targets[i]);
+    if (error != 0) {
+      results[i] = std::strerror(error);
+      continue;
+    }
+    sockets[i] = std::move(socket);
+    waiting.push_back({.fd = sockets[i].get(), .events = POLLOUT, .revents = 0});
+    of.push_back(i);
+  }
+  while (!waiting.empty()) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) break;
+    const int ready = poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) break;
+    for (std::size_t k = waiting.size(); k-- > 0;) {
+      if (waiting[k].revents == 0) continue;
+      if (const int error = error_of(waiting[k].fd); error != 0) results[of[k]] = std::strerror(error);
+      sockets[of[k]] = io::FileDescriptor();  // a server that serves one client at a time does not wait for the others
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(k));
+      of.erase(of.begin() + static_cast<std::ptrdiff_t>(k));
+    }
+  }
+  for (const std::size_t i : of)
+    results[i] = formatted("no answer within {:.1f} s", std::chrono::duration<double>(limit).count());
+  return results;
 }
 
 // The number of the listening socket in the kernel's table; "" without one.
@@ -91,37 +131,11 @@ int port_of(const io::FileDescriptor& socket) {
 }
 
 std::vector<std::string> try_to_connect(const std::vector<Target>& targets, std::chrono::milliseconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  std::vector<std::string> results(targets.size());
-  std::vector<io::FileDescriptor> sockets(targets.size());
-  std::vector<pollfd> waiting;
-  std::vector<std::size_t> of;
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    auto [socket, error] = begin_connecting(targets[i]);
-    if (error != 0) {
-      results[i] = std::strerror(error);
-      continue;
-    }
-    sockets[i] = std::move(socket);
-    waiting.push_back({.fd = sockets[i].get(), .events = POLLOUT, .revents = 0});
-    of.push_back(i);
+  std::vector<std::string> results;
+  for (std::size_t first = 0; first < targets.size(); first += kMostConnections) {
+    const auto some = std::span(targets).subspan(first, std::min(kMostConnections, targets.size() - first));
+    for (std::string& result : connect_at_once(some, limit)) results.push_back(std::move(result));
   }
-  while (!waiting.empty()) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left.count() <= 0) break;
-    const int ready = poll(waiting.data(), waiting.size(), static_cast<int>(left.count()));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) break;
-    for (std::size_t k = waiting.size(); k-- > 0;) {
-      if (waiting[k].revents == 0) continue;
-      if (const int error = error_of(waiting[k].fd); error != 0) results[of[k]] = std::strerror(error);
-      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(k));
-      of.erase(of.begin() + static_cast<std::ptrdiff_t>(k));
-    }
-  }
-  for (const std::size_t i : of)
-    results[i] = formatted("no answer within {:.1f} s", std::chrono::duration<double>(limit).count());
   return results;
 }
 

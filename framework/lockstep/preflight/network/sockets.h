@@ -20,8 +20,8 @@ struct Target {
 std::optional<io::FileDescriptor> listen_at(int port);
 int port_of(const io::FileDescriptor& socket);
 
-// Connects to all targets at once. By target: "" (connected), or what came instead: "no answer within 2 s",
-// "Connection refused", "No route to host".
+// Connects to all targets, up to 256 of them at once, which have `limit` together. By target: "" (connected), or what
+// came instead: "no answer within 2 s", "Connection refused", "No route to host".
 std::vector<std::string> try_to_connect(const std::vector<Target>& targets, std::chrono::milliseconds limit);
 
 // A connection whose calls give up after `limit`. Closed, if it cannot be made.

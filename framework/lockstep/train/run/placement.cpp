@@ -22,7 +22,7 @@ int requested_threads(const Options& options) {
 
 std::string sharing_domain(const Options& options) {
   return options.sharing_domain == SharingDomain::Numa
-             ? "numa " + host::Machine::here().numa_nodes(host::Machine::here().binding())
+             ? "numa " + host::Machine::here().numa_nodes(host::process_cpus())
              : "";
 }
 

@@ -60,21 +60,20 @@ std::string arithmetic(const host::ThreadBudget& threads) {
   return fmt::format("{} threads\n{}\n{}", threads.compute, cpu.instructions, cpu.blas);
 }
 
-// Returns a data set's size and a hash of samples spread over it, which detects different copies.
+}  // namespace
+
 std::string fingerprint(const data::Dataset& dataset) {
-  constexpr std::int64_t kSamples = 64;
+  const std::int64_t samples = std::min<std::int64_t>(64, dataset.size());
   std::vector<Tensor> sample;
   std::vector<std::byte*> fields;
   for (const data::Field& f : dataset.fields()) fields.push_back(sample.emplace_back(f.shape, f.dtype).raw());
   std::uint64_t hash = 0;
-  for (std::int64_t i = 0; i < std::min(kSamples, dataset.size()); ++i) {
-    dataset.read(i * dataset.size() / kSamples % dataset.size(), fields);
+  for (std::int64_t i = 0; i < samples; ++i) {
+    dataset.read(i * dataset.size() / samples, fields);
     for (const Tensor& field : sample) hash = XXH3_64bits_withSeed(field.raw(), field.bytes(), hash);
   }
   return fmt::format("{} samples, {:016x}", dataset.size(), hash);
 }
-
-}  // namespace
 
 void check_program(const comm::Communicator& world, const std::string& name) {
   preflight::Subject subject = subject_on(world);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lockstep/comm/communicator.h"
+#include "lockstep/data/dataset.h"
 #include "lockstep/preflight/finding.h"
 
 namespace lockstep::train {
@@ -23,6 +24,9 @@ void check_program(const comm::Communicator& world, const std::string& name);
 // Options, threads and, unless --no-preflight, what the job stands on.
 StartReport check_start(const RunFacts& facts);
 void check_data(const RunFacts& facts);
+
+// A data set's size and a hash of up to 64 samples, spread over all of it, which detects different copies.
+std::string fingerprint(const data::Dataset& dataset);
 
 // Findings that are not green, as warnings and errors; how long it took, in the log file.
 void tell(const StartReport& report, const comm::Communicator& comm);
