@@ -1,6 +1,5 @@
 # What cmake --install lays down, and the package that find_package(lockstep) finds. Headers of the zoo are included as
 # "models/zoo/resnet.h", those of data sets as "data/datasets/mnist.h"; each lie in a folder of their own.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lockstep)

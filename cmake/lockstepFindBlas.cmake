@@ -1,6 +1,9 @@
 # Finds a BLAS with the Fortran interface as the target lockstep::blas, here and in the installed package: the one that LOCKSTEP_BLAS
 # names, as CMake's BLA_VENDOR does (Generic, FlexiBLAS, FLAME, Intel10_64lp, ...); without a name, OpenBLAS where pkg-config knows it,
 # else what FindBLAS finds.
+if(TARGET lockstep::blas)
+  return()  # a project may find the package several times
+endif()
 if(NOT LOCKSTEP_BLAS)
   pkg_check_modules(OPENBLAS QUIET IMPORTED_TARGET openblas)
 endif()

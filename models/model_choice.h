@@ -1,9 +1,13 @@
 // The option --model of a program: the names of a table's models, and what they are. An entry has a name and a
-// description.
+// description, and the options that only some models read in `reads`.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "lockstep/core/error.h"
 
 namespace lockstep::models {
 
@@ -23,6 +27,20 @@ std::string model_text(const Table& table) {
     text.append(entry.name).append(" (").append(entry.description).append(")");
   }
   return text;
+}
+
+// Throws Error at site "options" for an option with another value than its default that the chosen model does not read.
+template <class Table, class T>
+void check_is_read(const Table& table, std::string_view model, std::string_view option, const T& value,
+                   const T& standard) {
+  if (value == standard) return;
+  std::string readers;
+  for (const auto& entry : table) {
+    if (std::ranges::find(entry.reads, option) == entry.reads.end()) continue;
+    if (entry.name == model) return;
+    readers.append(readers.empty() ? "" : ", ").append(entry.name);
+  }
+  fail("options", "--{} is {}, which --model {} does not read; it is for {}", option, value, model, readers);
 }
 
 }  // namespace lockstep::models

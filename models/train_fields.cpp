@@ -73,12 +73,29 @@ void add_options(train::Program& program, Settings& s) {
   program.option("focal-gamma", s.task.focal_gamma, "exponent by which the loss focal lowers what is easy");
 }
 
+// Refuses values that the training would not read.
+void check_are_read(const Settings& s) {
+  const Settings standard;
+  const auto look = [&](std::string_view option, auto models::FieldModelConfig::*member) {
+    models::check_is_read(models::field_models(), s.model, option, s.config.*member, standard.config.*member);
+  };
+  look("modes", &models::FieldModelConfig::modes);
+  look("latent", &models::FieldModelConfig::latent);
+  look("dropout", &models::FieldModelConfig::dropout);
+  look("kl-weight", &models::FieldModelConfig::kl_weight);
+  check(s.task.loss == models::FieldLoss::Focal || s.task.focal_gamma == standard.task.focal_gamma, "options",
+        "--focal-gamma is {}, which --loss {} does not read; it is for focal", s.task.focal_gamma,
+        train::choice_name(s.task.loss));
+}
+
 // Settles what follows from other options.
 void settle(train::Options& options, Settings& s) {
   data::FieldOptions& fields = options.dataset.fields;
-  if (options.purpose() == data::Purpose::Train) check_series(s.model, fields.series);
+  const bool trains = options.purpose() == data::Purpose::Train;
+  if (trains) check_series(s.model, fields.series);
   if (s.task.loss == models::FieldLoss::Auto)
     s.task.loss = fields.label.empty() ? models::FieldLoss::Mse : models::FieldLoss::CrossEntropy;
+  if (trains) check_are_read(s);
   fields.target = models::target_kind(s.task.loss);
   check(options.label_smoothing == 0 || s.task.loss == models::FieldLoss::CrossEntropy, "options",
         "--label-smoothing is {} with --loss {}, expected 0, or --loss cross-entropy", options.label_smoothing,

@@ -45,6 +45,11 @@ unmount() {
   done
 }
 if $remove; then
+  [[ -e $root ]] || { echo "check_debian.sh: there is no $root, so nothing is removed" && exit 0; }
+  if [[ ! -e $root/.ready ]]; then
+    echo "check_debian.sh: $root has no file .ready, so it is no chroot that this script finished; nothing was removed. Expected another --root, or delete the folder yourself" >&2
+    exit 1
+  fi
   unmount
   if grep -q " $root/" /proc/mounts; then echo "check_debian.sh: something is still mounted below $root" >&2 && exit 1; fi
   rm -rf --one-file-system -- "$root"

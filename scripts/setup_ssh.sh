@@ -80,6 +80,12 @@ umask 077
 folder=$HOME/.ssh
 $dry_run || mkdir -p "$folder"
 
+# Appends lines to a file of which an editor may have left the last line without an end.
+append() { # FILE TEXT
+  if [ -s "$1" ] && [ -n "$(tail -c 1 "$1")" ]; then echo >>"$1"; fi
+  printf '%s\n' "$2" >>"$1"
+}
+
 entry_of() { if [ "$port" = 22 ]; then echo "$1"; else echo "[$1]:$port"; fi; }
 
 verb_key() {
@@ -116,7 +122,7 @@ verb_authorize() {
     [ -n "$key" ] || continue
     if [ -e "$file" ] && grep -qF -- "$(echo "$key" | cut -d ' ' -f 1,2)" "$file"; then continue; fi
     echo "authorized ${key##* }"
-    $dry_run || echo "$key" >>"$file"
+    $dry_run || append "$file" "$key"
   done
   $dry_run || chmod 700 "$folder"
   $dry_run || chmod 600 "$file"
@@ -146,10 +152,10 @@ LINES
       fi
       echo "replaced $host $file:$lines"
       $dry_run || ssh-keygen -q -R "$entry" -f "$file" >/dev/null 2>&1
-      $dry_run || printf '%s\n' "$shown" >>"$file"
+      $dry_run || append "$file" "$shown"
     elif ! $known; then
       echo "noted $host"
-      $dry_run || printf '%s\n' "$shown" >>"$file"
+      $dry_run || append "$file" "$shown"
     fi
   done
 }

@@ -209,7 +209,7 @@ if [[ -n $allocator ]]; then
   library=$allocator
   if [[ -n $names ]]; then
     library=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p |
-      awk -v names="$names" 'BEGIN {n = split(names, wanted, " ")} {at[$1] = $NF}
+      awk -v names="$names" 'BEGIN {n = split(names, wanted, " ")} !($1 in at) {at[$1] = $NF} # later ones are of other architectures
                              END {for (i = 1; i <= n; i++) if (wanted[i] in at) {print at[wanted[i]]; exit}}')
     [[ -n $library ]] || fail 2 "LOCKSTEP_MALLOC=$allocator: not on this host (apt-get install $package)"
   fi

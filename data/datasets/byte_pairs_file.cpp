@@ -19,16 +19,8 @@ using Json = nlohmann::json;
 constexpr std::string_view kExpected =
     "expected tokenizer.json, or GPT-2's vocab.json (encoder.json) with merges.txt (vocab.bpe) beside it";
 
-std::string read_whole(const fs::path& path) {
-  data::FileSource file(path);
-  std::string text;
-  std::array<std::uint8_t, 1 << 16> piece{};
-  while (const std::size_t got = file.read_some(piece)) text.append(reinterpret_cast<const char*>(piece.data()), got);
-  return text;
-}
-
 Json read_json(const fs::path& path) {
-  const std::string text = read_whole(path);
+  const std::string text = data::read_text(path);
   int depth = 0;
   try {
     return Json::parse(text, [&](int level, Json::parse_event_t, Json&) {
@@ -128,7 +120,7 @@ bool add_merge(BytePairVocabulary& vocabulary, std::string_view line) {
 }
 
 void read_merges(const fs::path& path, BytePairVocabulary& vocabulary) {
-  const std::string text = read_whole(path);
+  const std::string text = data::read_text(path);
   std::int64_t number = 0;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);

@@ -8,6 +8,7 @@
 #include "data/datasets/id_rows.h"
 #include "lockstep/core/bfloat16.h"
 #include "lockstep/core/error.h"
+#include "lockstep/data/sample_buffers.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -132,9 +133,8 @@ void ClickColumns::check_ids(std::int64_t index, std::span<const std::byte* cons
 template <class Read>
 void ClickColumns::join(std::int64_t index, std::span<std::byte* const> out, const Read& read) const {
   const std::vector<data::Field>& from = whole().fields();
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<std::byte*> pointers;
-  for (const data::Field& field : from) pointers.push_back(memory.emplace_back(field.bytes()).data());
+  data::SampleBuffers sample(from);
+  const std::vector<std::byte*>& pointers = sample.out;
   read(pointers);
   std::size_t place = 0;
   auto* dense = dense_names_.empty() ? nullptr : reinterpret_cast<float*>(out[place++]);

@@ -8,6 +8,8 @@
 #include "data/datasets/click_negatives.h"
 #include "data/datasets/click_scan.h"
 #include "data/datasets/field_options.h"
+#include "data/datasets/prepare_fields.h"
+#include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/math.h"
 #include "lockstep/data/normalisation.h"
@@ -22,12 +24,10 @@ using data::DatasetOptions;
 using data::Purpose;
 using data::RunData;
 
-bool is_known(const DatasetOptions& o) { return o.purpose != Purpose::Train && o.record != nullptr; }
-
 // Raises `largest` to the largest id of each field; the ranks share the samples. Collective.
 void raise_to_ids(const data::Dataset& set, const IdRows& of, const comm::Communicator* comm,
                   std::vector<std::int64_t>& largest) {
-  together(comm, [&] {
+  comm::collectively(comm, [&] {
     each_ids(set, comm, [&](std::int64_t sample, const std::int64_t* ids) {
       for (std::size_t f = 0; f < largest.size(); ++f) {
         for (const std::int64_t* const end = ids + of.width(f); ids != end; ++ids) {
@@ -120,7 +120,7 @@ void check_same_rows(const ClickRecord& trained, const ClickSetOptions& now) {
 
 void prepare_clicks(RunData& data, const DatasetOptions& o, const comm::Communicator* comm,
                     const ClickSetOptions& set) {
-  ClickRecord record = together(comm, [&] {
+  ClickRecord record = comm::collectively(comm, [&] {
     ClickRecord now = ClickRecord::parse(data.prediction.record);
     if (!is_known(o)) return now;
     ClickRecord trained = ClickRecord::parse(*o.record);
@@ -132,19 +132,19 @@ void prepare_clicks(RunData& data, const DatasetOptions& o, const comm::Communic
     if (record.ids.sizes.empty()) record.ids.sizes = sizes_of(data, set, record.ids, comm);
     if (!record.dense.empty()) record.normalisation = normalisation_of(data, o, comm);
   }
-  together(comm, [&] { record.ids.check(); });
+  comm::collectively(comm, [&] { record.ids.check(); });
   std::shared_ptr<const ItemList> items;
   const bool draws = set.negatives > 0 && o.purpose == Purpose::Train;
   const auto item_field = static_cast<std::size_t>(set.item_field);
   if (draws) {
-    together(comm, [&] {
+    comm::collectively(comm, [&] {
       check(item_field < record.ids.names.size() && !record.ids.is_bag(item_field), kClickDataSite,
             "--negatives with --user-fields {} of {} fields of ids, expected a field with one id behind the user's",
             set.item_field, record.ids.names.size());
     });
     items = std::make_shared<ItemList>(list_items(data, record.ids, item_field, set.negative_exponent, comm));
   }
-  together(comm, [&] {
+  comm::collectively(comm, [&] {
     data::Transforms transforms;
     if (!record.dense.empty()) transforms.push_back(std::make_shared<data::Normalise>(record.normalisation, o.floats));
     transforms.push_back(std::make_shared<data::ConvertFloats>(o.floats));
@@ -166,7 +166,7 @@ void prepare_clicks(RunData& data, const DatasetOptions& o, const comm::Communic
 std::vector<std::int64_t> count_rows(const RunData& data, const IdRows& ids, std::size_t field,
                                      const comm::Communicator* comm) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(ids.sizes.at(field)));
-  together(comm, [&] {
+  comm::collectively(comm, [&] {
     check(ids.mapping != IdMapping::Vocabulary, "ids", "the rows of a vocabulary cannot be counted before training");
     each_ids(*data.train, comm, [&](std::int64_t sample, const std::int64_t* values) {
       const auto place = [&] { return data.train->locate(sample); };

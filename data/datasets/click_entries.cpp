@@ -17,10 +17,12 @@
 #include "data/datasets/click_record.h"
 #include "data/datasets/click_records.h"
 #include "data/datasets/click_table.h"
+#include "data/datasets/csv_columns.h"
 #include "data/datasets/field_options.h"
 #include "data/datasets/field_sets.h"
 #include "data/datasets/hdf5_fields.h"
 #include "data/datasets/npy_fields.h"
+#include "data/datasets/prepare_fields.h"
 #include "lockstep/core/error.h"
 #include "lockstep/data/file_pattern.h"
 #include "lockstep/data/file_source.h"
@@ -97,8 +99,9 @@ void name_criteo_bags(ClickTableOptions& form) {
     bag.field = form.ids[static_cast<std::size_t>(std::ranges::find(fields, bag.field) - fields.begin())];
 }
 
-// Opens files as tables of text.
+// Opens files as tables of text. "*" stands for the same columns in all files of a run.
 RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, ClickTableOptions form) {
+  ClickRecord known = is_known(o) ? ClickRecord::parse(*o.record) : ClickRecord();
   std::string record;
   form.texts = mapping_of(set) != IdMapping::Direct || set.keeps_ids;
   form.bags = parse_bags(set.bags);
@@ -110,6 +113,8 @@ RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, ClickTa
     ClickTableOptions table = form;
     table.files = files;
     table.dir = options.dir;
+    table.dense = columns_of_run(form.dense, known.dense);
+    table.ids = columns_of_run(form.ids, known.ids.names);
     auto opened_table = std::make_unique<ClickTable>(std::move(table));
     ClickRecord names =
         opened(opened_table->dense_names(), opened_table->id_names(), opened_table->id_places(), set, o.name);
@@ -118,7 +123,8 @@ RunData open_tables(const DatasetOptions& o, const ClickSetOptions& set, ClickTa
       for (std::size_t i = 0; i < names.dense.size(); ++i) names.dense[i] = formatted("I{}", i + 1);
       for (std::size_t i = 0; i < names.ids.names.size(); ++i) names.ids.names[i] = formatted("C{}", i + 1);
     }
-    record = names.text();
+    if (record.empty()) record = names.text();
+    if (!is_known(o)) known = std::move(names);
     return opened_table;
   });
   data.prediction.record = record;

@@ -7,6 +7,7 @@
 
 #include "data/datasets/click_data.h"
 #include "data/datasets/click_scan.h"
+#include "lockstep/comm/agreement.h"
 #include "lockstep/comm/gather_lists.h"
 #include "lockstep/core/error.h"
 #include "lockstep/core/math.h"
@@ -85,7 +86,7 @@ ItemList list_items(const data::RunData& data, const IdRows& ids, std::size_t fi
                     const comm::Communicator* comm) {
   const std::vector<std::int64_t> counts = count_rows(data, ids, first_field, comm);
   ItemList list{.columns = ids.columns() - ids.first_column(first_field)};
-  Items items = together(comm, [&] { return items_of_rank(*data.train, ids, first_field, comm); });
+  Items items = comm::collectively(comm, [&] { return items_of_rank(*data.train, ids, first_field, comm); });
   if (comm != nullptr) items = gathered(items, list.columns, *comm);
   check(items.size() >= 2, kNegativesSite, "the training samples have {} item, expected at least 2 to draw from",
         items.size());

@@ -12,6 +12,7 @@
 #include "lockstep/data/dataset_view.h"
 #include "lockstep/data/file_pattern.h"
 #include "lockstep/data/records/record_reader.h"
+#include "lockstep/data/sample_buffers.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -19,15 +20,6 @@ namespace {
 constexpr std::string_view kRecordsSite = "records";
 
 using data::DatasetOptions;
-
-// Memory for the fields of a sample.
-struct SampleMemory {
-  explicit SampleMemory(const std::vector<data::Field>& fields) {
-    for (const data::Field& field : fields) out.push_back(memory.emplace_back(field.bytes()).data());
-  }
-  std::vector<std::vector<std::byte>> memory{};
-  std::vector<std::byte*> out{};
-};
 
 // The columns of "dense", "ids" and "label" as fields of their own. Columns lie in the order of the fields.
 class NamedClicks : public data::DatasetView {
@@ -43,7 +35,7 @@ class NamedClicks : public data::DatasetView {
   }
   const std::vector<data::Field>& fields() const override { return fields_; }
   void read(std::int64_t index, std::span<std::byte* const> out) const override {
-    SampleMemory sample(whole().fields());
+    data::SampleBuffers sample(whole().fields());
     whole().read(index, sample.out);
     std::size_t to = 0;
     for (const std::vector<std::byte>& field : sample.memory) {
@@ -71,7 +63,7 @@ class ChosenFields : public data::DatasetView {
   }
   const std::vector<data::Field>& fields() const override { return fields_; }
   void read(std::int64_t index, std::span<std::byte* const> out) const override {
-    SampleMemory sample(whole().fields());
+    data::SampleBuffers sample(whole().fields());
     whole().read(index, sample.out);
     for (std::size_t f = 0; f < fields_.size(); ++f) std::memcpy(out[f], sample.out[places_[f]], fields_[f].bytes());
   }
@@ -102,8 +94,8 @@ void name_files(DatasetOptions& o) {
 
 // Names of the fields that `wanted` accepts and no other option names.
 template <class Wanted>
-std::string names_of(const std::vector<data::Field>& fields, const std::vector<std::string>& taken,
-                     const Wanted& wanted) {
+std::string names_among(const std::vector<data::Field>& fields, const std::vector<std::string>& taken,
+                        const Wanted& wanted) {
   std::vector<std::string> names;
   for (const data::Field& field : fields) {
     if (wanted(field) && std::ranges::find(taken, field.name) == taken.end()) names.push_back(field.name);
@@ -128,9 +120,9 @@ ClickRecordNames name_click_records(const DatasetOptions& options, const ClickSe
   taken.push_back(o.label);
   const bool has_dense = std::ranges::find(fields, "dense", &data::Field::name) != fields.end();
   if (o.inputs.empty() || (o.inputs == "dense" && !has_dense))
-    o.inputs = names_of(fields, taken, [](const data::Field& field) { return is_floating(field.dtype); });
+    o.inputs = names_among(fields, taken, [](const data::Field& field) { return is_floating(field.dtype); });
   if (named.set.ids.empty())
-    named.set.ids = names_of(fields, taken, [](const data::Field& field) { return !is_floating(field.dtype); });
+    named.set.ids = names_among(fields, taken, [](const data::Field& field) { return !is_floating(field.dtype); });
   check(!named.set.ids.empty(), kRecordsSite, "{}: no field of integers, expected records of clicks with ids",
         files.front().string());
   return named;

@@ -74,6 +74,10 @@ CsvColumns choose_columns(std::string_view site, const CsvRecord& first, const C
   return columns;
 }
 
+std::vector<std::string> columns_of_run(const std::vector<std::string>& asked, const std::vector<std::string>& known) {
+  return known.empty() || std::ranges::find(asked, "*") == asked.end() ? asked : known;
+}
+
 void expect_columns(std::string_view site, const CsvColumns& columns, const std::vector<std::size_t>& list,
                     const std::vector<std::string>& names) {
   check(list.size() == names.size(), site, "{} columns are asked for, {} in the first file; expected equal numbers",

@@ -26,6 +26,10 @@ struct CsvColumns {
 // Finds the columns of the options in a file whose first record is `first`. Throws Error at `site` for a name that is
 // not there, or is there twice.
 CsvColumns choose_columns(std::string_view site, const CsvRecord& first, const CsvOptions& options);
+// Returns the columns to ask for in a further set of a run: `asked`, or `known` where `asked` has "*". `known` are the
+// columns of the run's first set, or of the run that made the weights; empty: none are known yet. The files of the
+// further set may have their columns in another order, and more of them.
+std::vector<std::string> columns_of_run(const std::vector<std::string>& asked, const std::vector<std::string>& known);
 // Throws Error at `site` unless `list` are columns of these names: those of the first file.
 void expect_columns(std::string_view site, const CsvColumns& columns, const std::vector<std::size_t>& list,
                     const std::vector<std::string>& names);

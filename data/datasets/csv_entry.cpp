@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "data/datasets/csv.h"
+#include "data/datasets/csv_columns.h"
 #include "data/datasets/field_checks.h"
 #include "data/datasets/field_options.h"
 #include "data/datasets/field_record.h"
@@ -23,14 +24,6 @@ constexpr std::string_view kCsvEntrySite = "options";
 using data::DatasetOptions;
 using data::Purpose;
 using data::RunData;
-
-// The columns "*" of a table are those of the run that made the weights: another file may have further ones.
-std::vector<std::string> csv_inputs(const DatasetOptions& o) {
-  std::vector<std::string> names = split_names("inputs", o.fields.inputs);
-  if (!is_known(o) || std::ranges::find(names, "*") == names.end()) return names;
-  const FieldRecord record = FieldRecord::parse(*o.record);
-  return record.inputs.empty() ? names : record.inputs.front().columns;
-}
 
 // The rule for missing cells. A prediction has a row for each record, so none is left out.
 void set_missing(CsvOptions& csv, const DatasetOptions& o) {
@@ -50,13 +43,6 @@ std::string gaps_text(const CsvGaps& gaps) {
   if (gaps.replaced > 0)
     text += formatted("{} {} numbers are the means of their columns", gaps.left_out > 0 ? "," : "", gaps.replaced);
   return text + formatted("; the first is {}", gaps.first);
-}
-
-// The means by which a run replaces missing inputs: those of its training samples, or of the run that made the weights.
-std::vector<double> input_means(const RunData& data, const DatasetOptions& o) {
-  if (!is_known(o)) return data.train->size() > 0 ? means_of(*data.train, "input") : std::vector<double>();
-  const FieldRecord record = FieldRecord::parse(*o.record);
-  return record.inputs.empty() ? std::vector<double>() : record.inputs.front().means;
 }
 
 // Gives both sets the means in place of what is missing. Throws Error for a column without any number.
@@ -80,35 +66,54 @@ struct CsvFacts {
   std::vector<double> means{};                   // of the inputs
 };
 
+// Those of the run that made the weights; empty: this run makes them.
+CsvFacts known_facts(const DatasetOptions& o) {
+  if (!is_known(o)) return {};
+  const FieldRecord record = FieldRecord::parse(*o.record);
+  CsvFacts facts;
+  if (!record.inputs.empty()) {
+    facts.inputs = record.inputs.front().columns;
+    facts.means = record.inputs.front().means;
+  }
+  if (!record.targets.empty()) facts.targets = record.targets.front().columns;
+  return facts;
+}
+
+// The means by which a run replaces missing inputs.
+std::vector<double> input_means(const RunData& data) {
+  return data.train->size() > 0 ? means_of(*data.train, "input") : std::vector<double>();
+}
+
 std::string text_of(const CsvFacts& facts) {
   return nlohmann::json{{"inputs", facts.inputs}, {"targets", facts.targets}, {"means", facts.means}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The files for evaluation have the classes of those for training.
+// The files for evaluation have the classes of those for training, and "*" stands for the same columns in both.
 RunData open_csv(const DatasetOptions& o) {
   std::vector<std::string> classes;
   if (is_known(o)) classes = FieldRecord::parse(*o.record).class_names;
-  CsvFacts facts;
+  CsvFacts known = known_facts(o), facts;
   CsvGaps gaps;
   RunData data = open_sets(o, [&](const DatasetOptions& options, const std::vector<std::string>& files) {
     CsvOptions csv{.files = files,
                    .dir = options.dir,
-                   .inputs = csv_inputs(options),
-                   .targets = targets_of(options),
+                   .inputs = columns_of_run(split_names("inputs", options.fields.inputs), known.inputs),
+                   .targets = columns_of_run(targets_of(options), known.targets),
                    .dtype = options.floats};
     if (options.purpose != Purpose::Predict) csv.label = options.fields.label;
     csv.classes = classes;
     set_missing(csv, options);
     auto set = std::make_unique<CsvDataset>(std::move(csv));
     classes = set->class_names();
-    facts = {.inputs = set->input_names(), .targets = set->target_names()};
+    if (facts.inputs.empty()) facts = {.inputs = set->input_names(), .targets = set->target_names()};
+    if (!is_known(o)) known = facts;
     gaps.left_out += set->gaps().left_out;
     gaps.replaced += set->gaps().replaced;
     if (gaps.first.empty()) gaps.first = set->gaps().first;
     return set;
   });
-  facts.means = input_means(data, o);
+  facts.means = is_known(o) ? known.means : input_means(data);
   if (o.fields.missing == data::MissingValues::Mean) fill_missing(data, facts.means, facts.inputs);
   data.labels.names = std::move(classes);
   data.prediction.record = text_of(facts);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/data/sample_buffers.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -29,14 +30,12 @@ std::vector<double> means_of(const data::Dataset& dataset, std::string_view fiel
   const std::vector<data::Field>& fields = dataset.fields();
   const std::size_t at = data::find_field(kFillSite, fields, field);
   check_type(fields[at]);
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<std::byte*> out;
-  for (const data::Field& one : fields) out.push_back(memory.emplace_back(one.bytes()).data());
+  data::SampleBuffers buffers(fields);
   const auto elements = static_cast<std::size_t>(fields[at].shape.elements());
   std::vector<double> sums(elements), counts(elements);
   for (std::int64_t sample = 0; sample < dataset.size(); ++sample) {
-    dataset.read(sample, out);
-    with_type(fields[at].dtype, out[at], [&](const auto* values) {
+    dataset.read(sample, buffers.out);
+    with_type(fields[at].dtype, buffers.out[at], [&](const auto* values) {
       for (std::size_t i = 0; i < elements; ++i) {
         if (std::isnan(values[i])) continue;
         sums[i] += static_cast<double>(values[i]);

@@ -33,17 +33,11 @@ std::vector<Field> called(const std::vector<Field>& fields, const std::vector<st
   return found;
 }
 
-// Runs `work` and throws on all ranks if it throws on one.
-template <class Work>
-auto together(const comm::Communicator* comm, const Work& work) {
-  return comm == nullptr ? work() : comm::collectively(*comm, work);
-}
-
 // Counts the classes of the target, or takes them from the run that made the weights.
 void count_classes(RunData& data, const DatasetOptions& o, const comm::Communicator* comm, const std::string& name) {
   data.labels.field = name;
   if (is_known(o)) {
-    data.labels.counts = together(comm, [&] { return FieldRecord::parse(*o.record).class_samples; });
+    data.labels.counts = comm::collectively(comm, [&] { return FieldRecord::parse(*o.record).class_samples; });
     return;
   }
   const std::int64_t wanted = o.fields.classes > 0 ? o.fields.classes : data.classes();
@@ -56,10 +50,10 @@ data::Normalisation normalisation_for(const RunData& data, const DatasetOptions&
                                       const FieldNames& names, const FieldAxes& axes) {
   const std::vector<Field>& fields = data.train->fields();
   if (is_known(o))
-    return together(
+    return comm::collectively(
         comm, [&] { return normalisation_of(FieldRecord::parse(*o.record), fields, names.inputs, names.targets); });
-  const auto wanted =
-      together(comm, [&] { return wishes(o, called(fields, names.inputs), called(fields, names.targets), axes); });
+  const auto wanted = comm::collectively(
+      comm, [&] { return wishes(o, called(fields, names.inputs), called(fields, names.targets), axes); });
   return comm == nullptr ? data::measure_normalisation(*data.train, wanted)
                          : data::measure_normalisation(*data.train, wanted, *comm);
 }
@@ -154,7 +148,7 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
   const bool classes = o.fields.target == data::TargetKind::Classes && !names.targets.empty();
   FieldNames numbers = names;
   if (classes) numbers.targets.clear();
-  const FieldAxes axes = together(comm, [&] {
+  const FieldAxes axes = comm::collectively(comm, [&] {
     return is_known(o) ? FieldRecord::parse(*o.record).axes
                        : axes_of(o, called(fields, numbers.inputs), called(fields, numbers.targets));
   });
@@ -162,7 +156,7 @@ void prepare_fields(RunData& data, const DatasetOptions& o, const comm::Communic
   if (classes) count_classes(data, o, comm, names.targets.front());
   if (o.fields.target == data::TargetKind::Flags) check_flags(data, o, comm, names.targets);
   warn_of_targets(data, o, comm, names.targets);
-  together(comm, [&] {
+  comm::collectively(comm, [&] {
     add_transforms(data, o, names, axes, normalisation);
     if (o.purpose == Purpose::Predict) {
       complete_for_prediction(data, o);

@@ -17,15 +17,6 @@ namespace {
 
 constexpr std::string_view kTextDatasetSite = "options";
 
-std::string read_text(const std::filesystem::path& path) {
-  data::FileSource file(path);
-  std::string text;
-  std::vector<std::uint8_t> piece(1 << 20);
-  while (const std::size_t got = file.read_some(piece))
-    text.append(piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(got));
-  return text;
-}
-
 }  // namespace
 
 TextTokens::TextTokens(const std::vector<std::filesystem::path>& files, std::unique_ptr<Tokenizer> tokenizer)
@@ -33,7 +24,7 @@ TextTokens::TextTokens(const std::vector<std::filesystem::path>& files, std::uni
   std::vector<std::int32_t> tokens;
   for (const std::filesystem::path& file : files) {
     tokens.assign(1, tokenizer_->end_of_text());
-    tokenizer_->encode_documents(read_text(file), tokens);
+    tokenizer_->encode_documents(data::read_text(file), tokens);
     files_ = files_.empty() ? file.string() : files_ + ", " + file.string();
     if (tokens.size() > 1) append(tokens);
   }

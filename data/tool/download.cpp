@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <span>
 #include <system_error>
@@ -78,8 +79,12 @@ class Part {
   bool renamed_ = false;
 };
 
-// Runs curl, which writes to `part` and reports errors on stderr, and returns its exit status.
-int run_curl(const std::string& url, const Part& part, bool resume) {
+struct CurlResult {
+  int status;         // curl's exit status
+  std::string reply;  // the status of the server's last answer, as "404"; "000": there was none
+};
+
+std::vector<std::string> curl_words(const std::string& url, const Part& part, bool resume) {
   std::vector<std::string> words{"curl",
                                  "--fail",
                                  "--location",
@@ -98,24 +103,64 @@ int run_curl(const std::string& url, const Part& part, bool resume) {
                                  "60",
                                  "--retry",
                                  "2",
+                                 "--write-out",
+                                 "%{http_code}",
                                  "--output",
                                  part.path().string()};
   if (resume) words.insert(words.end(), {"--continue-at", "-"});
   words.insert(words.end(), {"--url", url});
+  return words;
+}
+
+// Starts a program of PATH whose standard output is `out`.
+pid_t start_program(std::vector<std::string> words, const io::FileDescriptor& out) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, out.get(), STDOUT_FILENO);
   pid_t child = 0;
-  const int code = posix_spawnp(&child, "curl", nullptr, nullptr, arguments.data(), environ);
-  check(code == 0, "fetch", "the program curl cannot be started: {}", reason(code));
+  const int code = posix_spawnp(&child, arguments.front(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  check(code == 0, "fetch", "the program {} cannot be started: {}", words.front(), reason(code));
+  return child;
+}
+
+std::string read_to_end(const io::FileDescriptor& file) {
+  std::string text;
+  std::array<char, 64> some{};
+  while (true) {
+    const ssize_t got = read(file.get(), some.data(), some.size());
+    check_call(got >= 0 || errno == EINTR, "fetch", "the output of curl cannot be read");
+    if (got == 0) return text;
+    if (got > 0) text.append(some.data(), static_cast<std::size_t>(got));
+  }
+}
+
+// Runs curl, which writes to `part` and reports errors on stderr.
+CurlResult run_curl(const std::string& url, const Part& part, bool resume) {
+  std::array<int, 2> ends{};
+  check_call(pipe2(ends.data(), O_CLOEXEC) == 0, "fetch", "no pipe from curl");
+  const io::FileDescriptor from(ends[0]);
+  io::FileDescriptor to(ends[1]);
+  const pid_t child = start_program(curl_words(url, part, resume), to);
+  to = io::FileDescriptor();  // else the pipe would not end with curl
+  CurlResult result{.status = 0, .reply = read_to_end(from)};
   int status = 0;
   while (waitpid(child, &status, 0) < 0) check(errno == EINTR, "fetch", "curl is lost: {}", reason(errno));
   check(WIFEXITED(status), "fetch", "{}: curl was ended by signal {}", url, WTERMSIG(status));
-  return WEXITSTATUS(status);
+  result.status = WEXITSTATUS(status);
+  return result;
 }
 
-// Exit codes of curl: byte ranges are not supported, a range was refused (HTTP 416 and others), a resume failed.
-bool cannot_resume(int status) { return status == 33 || status == 22 || status == 36; }
+// Whether the server answered that it has no bytes from there on, or cannot begin there: the part is not of this file,
+// or can only be fetched whole. After any other failure the part is worth keeping.
+bool cannot_resume(const CurlResult& result) {
+  constexpr int kHttpError = 22, kNoRanges = 33, kBadResume = 36;  // exit statuses of curl
+  return result.status == kNoRanges || result.status == kBadResume ||
+         (result.status == kHttpError && result.reply == "416");
+}
 
 // Copies a local file. The copy tells the system's own reason where it fails, such as a full disk.
 void copy(const std::string& from, const Part& part) {
@@ -134,12 +179,12 @@ void copy(const std::string& from, const Part& part) {
 }
 
 // Returns what follows from a failure of curl for the user.
-std::string consequence(int status, const Part& part) {
+std::string consequence(const CurlResult& result, const Part& part) {
   constexpr int kWriteError = 23;
   std::error_code unknown;
   const std::filesystem::space_info disk = std::filesystem::space(part.path().parent_path(), unknown);
   std::string text;
-  if (status == kWriteError && !unknown)
+  if (result.status == kWriteError && !unknown)
     text = formatted("; {} cannot be written, and its disk has {} bytes left: is it full?", part.path().string(),
                      disk.available);
   if (part.bytes() == 0) return text + "; no bytes arrived";
@@ -158,13 +203,13 @@ void fill(const std::string& from, const Part& part, bool resume) {
     }
     return;
   }
-  int status = run_curl(from, part, resume);
-  if (resume && cannot_resume(status)) {
+  CurlResult result = run_curl(from, part, resume);
+  if (resume && cannot_resume(result)) {
     part.empty();
-    status = run_curl(from, part, false);
+    result = run_curl(from, part, false);
   }
-  check(status == 0, "fetch", "{}: curl ended with status {}{}", from, status,
-        status == 0 ? "" : consequence(status, part));
+  check(result.status == 0, "fetch", "{}: curl ended with status {}{}", from, result.status,
+        result.status == 0 ? "" : consequence(result, part));
 }
 
 }  // namespace

@@ -104,7 +104,11 @@ void fetch(const Arguments& arguments) {
 
 void convert(const Arguments& arguments) {
   const datasets::Format& format = datasets::find_format(arguments.format);
-  const data::RunData pair = data::open_data(datasets::catalogue(), arguments.dataset);
+  const data::RunData pair = data::open_data(datasets::image_catalogue(), arguments.dataset);
+  const Shape stored = pair.train->fields()[data::find_field("convert", pair.train->fields(), "image")].shape;
+  check(stored == pair.image_shape(), "convert",
+        "--image-size is {}, but {} has images {} that are not decoded from files; expected none",
+        arguments.dataset.images.size, arguments.dataset.name, stored.str());
   check(!std::filesystem::exists(arguments.output) || std::filesystem::is_empty(arguments.output), "convert",
         "--output {} exists and is not empty, expected a new folder", arguments.output);
   std::filesystem::create_directories(arguments.output);
@@ -133,6 +137,13 @@ void add_commands(CLI::App& app, Arguments& arguments) {
         ->envname("LOCKSTEP_DATA_DIR")
         ->check(not_empty);
   };
+  const auto image_size = [&](CLI::App* command) {
+    command
+        ->add_option("--image-size", arguments.dataset.images.size,
+                     "crop images to N rows and columns, as for evaluation; 0: all images have one size")
+        ->type_name("N")
+        ->check(CLI::Range(0, 4096));
+  };
   const auto json = [&](CLI::App* command, const char* text) { command->add_flag("--json", arguments.json, text); };
   CLI::App* listed = app.add_subcommand("list", "The data sets, and what can be fetched");
   json(listed, "print one object of JSON: data_sets, to_be_fetched");
@@ -156,11 +167,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
       "check", "Reads a data set whole, as a training program does, and names each sample that cannot be read");
   name(checked, "a data set of `lockstep-data list`");
   dir(checked, "folder of its files");
-  checked
-      ->add_option("--image-size", arguments.dataset.images.size,
-                   "crop images to N rows and columns, as for evaluation; 0: all images have one size")
-      ->type_name("N")
-      ->check(CLI::Range(0, 4096));
+  image_size(checked);
   json(checked, "print one object of JSON: sizes, classes, what cannot be read, pixels");
   checked->callback([&] {
     arguments.dataset.dir = arguments.dir;
@@ -172,6 +179,7 @@ void add_commands(CLI::App& app, Arguments& arguments) {
   CLI::App* converted = app.add_subcommand("convert", "Writes a data set in another format");
   name(converted, "a data set of `lockstep-data list`");
   dir(converted, "folder of its files");
+  image_size(converted);
   std::string texts;
   for (const datasets::Format& format : datasets::formats())
     texts += fmt::format("{}{} ({})", texts.empty() ? "" : "; ", format.name, format.files);

@@ -18,6 +18,7 @@
 #include "lockstep/core/printable.h"
 #include "lockstep/data/image_data.h"
 #include "lockstep/data/images/decoded_images.h"
+#include "lockstep/data/sample_buffers.h"
 #include "lockstep/train/report/result_line.h"
 
 namespace lockstep::datasets {
@@ -49,12 +50,10 @@ std::int32_t read_whole(const data::Dataset& set, std::int64_t index, std::size_
 Found read_samples(const char* name, const data::Dataset& set, std::atomic<std::int64_t>& next) {
   const std::size_t label = data::find_field(name, set.fields(), "label");
   Found found{.counts = std::vector<std::int64_t>(static_cast<std::size_t>(set.classes())), .damaged = {}};
-  std::vector<std::vector<std::byte>> sample;
-  std::vector<std::byte*> out;
-  for (const data::Field& field : set.fields()) out.push_back(sample.emplace_back(field.bytes()).data());
+  data::SampleBuffers sample(set.fields());
   for (std::int64_t i = next++; i < set.size(); i = next++) {
     try {
-      const std::int32_t value = read_whole(set, i, label, out);
+      const std::int32_t value = read_whole(set, i, label, sample.out);
       check(value >= 0 && value < set.classes(), name, "sample {} has label {}, expected 0 to {}", i, value,
             set.classes() - 1);
       ++found.counts[static_cast<std::size_t>(value)];

@@ -117,14 +117,35 @@ void conduct(Field& f, MPI_Comm comm) {
   }
 }
 
-// The solver's own restart file, one per rank.
-bool restart(Field& f, int& step, const std::string& name, bool write) {
+[[noreturn]] void give_up(const std::string& reason) {
+  std::fprintf(stderr, "heat: %s\n", reason.c_str());
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
+}
+
+// Ends all ranks unless the file has the sizes of this run: those of another one would make a field of nonsense.
+void check_sizes(const int (&found)[3], const int (&expected)[3], const std::string& name) {
+  const auto text = [](const int(&sizes)[3]) {
+    return std::to_string(sizes[0]) + " x " + std::to_string(sizes[1]) + " cells on one of " +
+           std::to_string(sizes[2]) + " ranks";
+  };
+  if (!std::equal(found, found + 3, expected))
+    give_up(name + ": it has " + text(found) + ", expected " + text(expected) +
+            "; --resume needs the --cells and the number of ranks of the run that saved it");
+}
+
+// The solver's own restart file, one per rank: sizes, step, fields. Ends all ranks where another run's sizes are read.
+bool restart(Field& f, int& step, int ranks, const std::string& name, bool write) {
   std::fstream file(name, std::ios::binary | (write ? std::ios::out | std::ios::trunc : std::ios::in));
   const auto move = [&](void* data, std::size_t bytes) {
     const auto n = static_cast<std::streamsize>(bytes);
     write ? static_cast<void>(file.write(static_cast<const char*>(data), n))
           : static_cast<void>(file.read(static_cast<char*>(data), n));
   };
+  const int expected[3] = {f.nx, f.ny, ranks};
+  int sizes[3] = {f.nx, f.ny, ranks};
+  move(sizes, sizeof(sizes));
+  if (!write && file.good()) check_sizes(sizes, expected, name);
   move(&step, sizeof(step));
   move(&f.limit, sizeof(f.limit));
   move(f.t.data(), f.t.size() * sizeof(double));
@@ -156,12 +177,13 @@ double report(std::FILE* csv, int step, Account mine, MPI_Comm comm) {
 
 // Saves solver and surrogate together at this step; ranks that do not learn then predict with the saved networks.
 void save_all(Field& field, Surrogate& surrogate, const Options& options, int step, MPI_Comm comm) {
-  int rank = 0;
+  int rank = 0, ranks = 1;
   MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &ranks);
   const std::string name = options.state + "-" + std::to_string(step / options.save_every % 2);  // two in turn
   int learners = surrogate.learns() ? 1 : 0;
   const bool saved = learners == 0 || surrogate.save(name);
-  int whole[2] = {restart(field, step, name + "." + std::to_string(rank), true) ? 1 : 0, saved ? 1 : 0};
+  int whole[2] = {restart(field, step, ranks, name + "." + std::to_string(rank), true) ? 1 : 0, saved ? 1 : 0};
   MPI_Allreduce(MPI_IN_PLACE, &learners, 1, MPI_INT, MPI_SUM, comm);
   MPI_Allreduce(MPI_IN_PLACE, whole, 2, MPI_INT, MPI_MIN, comm);
   const bool networks = whole[1] != 0 && learners > 0;
@@ -206,16 +228,16 @@ int simulate(const Options& options) {
     if (options.resume && name.empty() && rank == 0)
       std::fprintf(stderr, "heat: there is no %s.newest: this run begins at its first step\n", options.state.c_str());
     if (!name.empty()) {
-      if (!restart(field, begin, name + "." + std::to_string(rank), false)) MPI_Abort(MPI_COMM_WORLD, 1);
+      const std::string file = name + "." + std::to_string(rank);
+      if (!restart(field, begin, ranks, file, false))
+        give_up(file + ": cannot be read whole, expected the state that this rank saved");
       if (networks != 0) surrogate.load(name);
       ++begin;
     }
     std::FILE* csv =
         rank == 0 && !options.csv.empty() ? std::fopen(options.csv.c_str(), begin > 0 ? "a" : "w") : nullptr;
-    if (csv == nullptr && rank == 0 && !options.csv.empty()) {
-      std::fprintf(stderr, "heat: %s: cannot be written: %s\n", options.csv.c_str(), std::strerror(errno));
-      MPI_Abort(MPI_COMM_WORLD, 1);
-    }
+    if (csv == nullptr && rank == 0 && !options.csv.empty())
+      give_up(options.csv + ": cannot be written: " + std::strerror(errno));
     if (csv != nullptr && begin == 0)
       std::fputs("step,solver_cells,surrogate_cells,estimate,error,saved_s,training_s,solver_s,training_added_s\n",
                  csv);

@@ -186,6 +186,7 @@ contains
     whole = 1
     if (learns) whole(2) = merge(1, 0, save_networks(name))
     open (newunit=u, file=restart_file(name), form='unformatted', action='write', iostat=problem)
+    if (problem == 0) write (u, iostat=problem) cells, ny, ranks
     if (problem == 0) write (u, iostat=problem) step, limit, t, y
     if (problem == 0) close (u, iostat=problem)
     if (problem /= 0) whole(1) = 0
@@ -203,7 +204,8 @@ contains
   end subroutine
 
   subroutine go_on()
-    integer :: u, problem
+    integer :: u, problem, sizes(3)
+    character(:), allocatable :: path
     open (newunit=u, file=trim(state) // '.newest', status='old', action='read', iostat=problem)
     if (problem /= 0) then
       if (rank == 0) write (error_unit, '(3a)') 'heat: there is no ', trim(state), '.newest: this run begins at its first step'
@@ -212,8 +214,22 @@ contains
     read (u, '(a)') name
     read (u, *) networks
     close (u)
-    open (newunit=u, file=restart_file(name), form='unformatted', status='old', action='read')
-    read (u) begin, limit, t, y
+    path = restart_file(name)
+    open (newunit=u, file=path, form='unformatted', status='old', action='read', iostat=problem)
+    if (problem == 0) read (u, iostat=problem) sizes
+    if (problem == 0) then
+      if (any(sizes /= [cells, ny, ranks])) then  ! a field of nonsense
+        write (error_unit, '(3a, 2(i0, a, i0, a, i0, a))') 'heat: ', path, ': it has ', sizes(1), ' x ', sizes(2), &
+          ' cells on one of ', sizes(3), ' ranks, expected ', cells, ' x ', ny, ' cells on one of ', ranks, &
+          ' ranks; --resume needs the --cells and the number of ranks of the run that saved it'
+        call MPI_Abort(MPI_COMM_WORLD, 1)
+      end if
+      read (u, iostat=problem) begin, limit, t, y
+    end if
+    if (problem /= 0) then
+      write (error_unit, '(3a)') 'heat: ', path, ': cannot be read whole, expected the state that this rank saved'
+      call MPI_Abort(MPI_COMM_WORLD, 1)
+    end if
     close (u)
     if (networks == 1) call load_networks(name)
     begin = begin + 1

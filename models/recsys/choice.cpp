@@ -117,7 +117,22 @@ void Choice::add_options(train::Program& program) {
   add_data_options(program, data);
 }
 
+// Refuses values that the training would not read.
+void Choice::check_are_read() const {
+  const Choice standard;
+  const auto look = [&](std::string_view option, const auto& value, const auto& usual) {
+    models::check_is_read(models::click_models(), model, option, value, usual);
+  };
+  look("bottom", bottom, standard.bottom);
+  look("user-fields", network.user_fields, standard.network.user_fields);
+  look("temperature", network.temperature, standard.network.temperature);
+  lockstep::check(data.negatives > 0 || data.negative_exponent == standard.data.negative_exponent, "options",
+                  "--negative-exponent is {} without --negatives, expected the number of items to draw there, too",
+                  data.negative_exponent);
+}
+
 void Choice::check(const train::Options& options) const {
+  if (options.purpose() == data::Purpose::Train) check_are_read();
   lockstep::check(top_k >= 0 && (top_k == 0 || (model == "towers" && !options.predict.empty())), "options",
                   "--top-k {} with --model {}, expected --model towers and --predict", top_k, model);
   lockstep::check(task.loss == models::ClickLoss::Bce || model == "towers", "options",

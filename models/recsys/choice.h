@@ -43,6 +43,7 @@ struct Choice {
   std::unique_ptr<models::ClickModel> build(const train::Session& session);
 
  private:
+  void check_are_read() const;
   void take_sizes(const train::Session& session);
 };
 

@@ -11,6 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/data/loader.h"
+#include "lockstep/data/sample_buffers.h"
 
 namespace lockstep::recsys {
 namespace {
@@ -23,15 +24,13 @@ using Items = std::map<std::vector<std::int64_t>, std::int64_t>;  // the first s
 // The items of this rank's part of the samples.
 Items items_of(const data::Dataset& set, const comm::Communicator& comm, std::int64_t first_column) {
   const std::size_t ids = data::find_field(kRetrieverSite, set.fields(), "ids");
-  std::vector<std::vector<std::byte>> memory;
-  std::vector<std::byte*> out;
-  for (const data::Field& field : set.fields()) out.push_back(memory.emplace_back(field.bytes()).data());
-  const auto* values = reinterpret_cast<const std::int64_t*>(out[ids]);
+  data::SampleBuffers sample(set.fields());
+  const auto* values = reinterpret_cast<const std::int64_t*>(sample.out[ids]);
   const std::int64_t columns = set.fields()[ids].shape.elements();
   Items items;
   const Range mine = part_of(set.size(), comm.size(), comm.rank());
   for (std::int64_t i = mine.begin; i < mine.end; ++i) {
-    set.read(i, out);
+    set.read(i, sample.out);
     items.try_emplace(std::vector<std::int64_t>(values + first_column, values + columns), i);
   }
   return items;

@@ -56,6 +56,7 @@ struct ClickModelEntry {
   std::string name;
   std::string description;
   std::function<std::unique_ptr<ClickModel>(const ClickModelConfig&)> build;
+  std::vector<std::string_view> reads{};  // options of train_recsys, beside --dim, --top and --dropout
 };
 
 std::span<const ClickModelEntry> click_models();

@@ -64,14 +64,8 @@ Value IdFields::vectors(Value rows, Value ids, std::int64_t first, std::int64_t 
   return concat(parts, 1);
 }
 
-ClickMlp::ClickMlp(const Config& config) : last_relu_(config.last_relu), dropout_(config.dropout) {
-  check(config.sizes.size() >= 2, "mlp", "{} sizes, expected at least those of input and output", config.sizes.size());
-  for (const std::int64_t size : config.sizes) check(size > 0, "mlp", "a layer of size {}, expected at least 1", size);
-  for (std::size_t i = 0; i + 1 < config.sizes.size(); ++i) {
-    const nn::LinearConfig layer{.in = config.sizes[i], .out = config.sizes[i + 1]};
-    layers_.push_back(std::make_unique<nn::Child<nn::Linear>>(this, std::to_string(2 * i), layer));
-  }
-}
+ClickMlp::ClickMlp(const Config& config)
+    : last_relu_(config.last_relu), dropout_(config.dropout), layers_(linear_layers(this, config.sizes)) {}
 
 ClickMlp::~ClickMlp() = default;
 

@@ -8,6 +8,7 @@
 #include "lockstep/nn/embedding.h"
 #include "lockstep/nn/layers.h"
 #include "models/zoo/click_model.h"
+#include "models/zoo/mlp.h"
 
 namespace lockstep::models {
 
@@ -51,7 +52,7 @@ class ClickMlp : public nn::Module {
  private:
   bool last_relu_;
   nn::Dropout dropout_;
-  std::vector<std::unique_ptr<nn::Child<nn::Linear>>> layers_;
+  LinearLayers layers_;
 };
 
 // {first, hidden ..., last}.

@@ -93,7 +93,8 @@ FieldModelEntry cosmoflow_entry() {
                 c.depth > 0 ? c.depth : std::max<std::int64_t>(1, rough_halvings(c.input.tail(), config.levels));
             return with_axes(
                 axes, [&](auto n) -> std::unique_ptr<FieldModel> { return std::make_unique<CosmoFlow<n()>>(config); });
-          }};
+          },
+          .reads = {"dropout"}};
 }
 
 }  // namespace lockstep::models

@@ -50,7 +50,8 @@ ClickModelEntry dlrm_entry() {
           .description =
               "products of pairs of ids' rows and a perceptron of the dense numbers, then a perceptron; "
               "--bottom 64,32, --top 128,64",
-          .build = [](const ClickModelConfig& c) -> std::unique_ptr<ClickModel> { return std::make_unique<Dlrm>(c); }};
+          .build = [](const ClickModelConfig& c) -> std::unique_ptr<ClickModel> { return std::make_unique<Dlrm>(c); },
+          .reads = {"bottom"}};
 }
 
 }  // namespace lockstep::models

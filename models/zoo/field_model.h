@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lockstep/nn/module.h"
 
@@ -43,7 +44,8 @@ struct FieldModelEntry {
   std::string name;
   std::string description;  // with what it takes, and the defaults of width, depth, modes and latent
   std::function<std::unique_ptr<FieldModel>(const FieldModelConfig&)> build;
-  bool needs_series = false;  // inputs are series
+  bool needs_series = false;              // inputs are series
+  std::vector<std::string_view> reads{};  // options of train_fields, beside --width and --depth
 };
 
 std::span<const FieldModelEntry> field_models();

@@ -109,7 +109,8 @@ FieldModelEntry fno_entry() {
         if (c.modes > 0) config.modes = c.modes;
         return with_axes(axes,
                          [&](auto n) -> std::unique_ptr<FieldModel> { return std::make_unique<Fno<n()>>(config); });
-      }};
+      },
+      .reads = {"modes"}};
 }
 
 }  // namespace lockstep::models

@@ -141,7 +141,13 @@ class Gpt::Block : public nn::Module {
       mlp_ = std::make_unique<nn::Child<Mlp>>(this, "mlp", c);
     } else {
       gated_ = std::make_unique<nn::Child<nn::SwiGLU>>(
-          this, "mlp", nn::SwiGLUConfig{.in = c.width, .hidden = hidden_of(c), .bias = c.bias});
+          this, "mlp",
+          nn::SwiGLUConfig{.in = c.width,
+                           .hidden = hidden_of(c),
+                           .bias = c.bias,
+                           .weight_init = nn::normal(0, kDeviation),
+                           .out_weight_init = nn::normal(0, residual_deviation(c)),
+                           .bias_init = nn::constant(0)});
     }
   }
   Value operator()(Value x) const {

@@ -1,5 +1,6 @@
 #include "models/zoo/onnx_classifier.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -28,11 +29,8 @@ Value OnnxClassifier::operator()(Value images) const {
 Shape OnnxClassifier::image() const {
   const onnx::FileValue& input = graph_.inputs().front();
   std::vector<std::int64_t> dims(input.dims.begin() + 1, input.dims.end());
-  for (const std::int64_t size : dims)
-    check(size > 0, "models",
-          "{}: the input {} has sizes that the file leaves open, expected --shape or data that say them",
-          file_.string(), input.name);
-  return Shape(std::move(dims));
+  const bool is_open = std::ranges::any_of(dims, [](std::int64_t size) { return size <= 0; });
+  return is_open ? Shape() : Shape(std::move(dims));
 }
 
 std::int64_t OnnxClassifier::classes() const {

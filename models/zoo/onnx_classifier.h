@@ -16,7 +16,7 @@ class OnnxClassifier : public Classifier {
   explicit OnnxClassifier(const std::filesystem::path& file);
   Value operator()(Value images) const override;
 
-  Shape image() const;           // of one sample; a size that the file leaves open throws Error
+  Shape image() const;           // of one sample; empty: the file leaves a size open
   std::int64_t classes() const;  // 0: the file does not say it
 
  private:

@@ -143,7 +143,10 @@ std::unique_ptr<Classifier> build_model(std::string_view name, std::int64_t clas
   check(classes >= 0, "models", "{}: {} classes, expected at least 1", name, classes);
   for (const std::int64_t d : image.dims())
     check(d > 0, "models", "{}: images are {}, expected positive sizes", name, image.str());
-  return entry.build(classes == 0 ? entry.classes : classes, image.rank() == 0 ? entry.image : image);
+  const Shape& sample = image.rank() == 0 ? entry.image : image;
+  check(sample.rank() > 0, "models",
+        "{}: the input has sizes that the file leaves open, expected --shape or data that say them", name);
+  return entry.build(classes == 0 ? entry.classes : classes, sample);
 }
 
 }  // namespace lockstep::models

@@ -15,7 +15,7 @@ namespace lockstep::models {
 struct ModelEntry {
   std::string name;
   std::string description;
-  Shape image;           // default shape of one sample
+  Shape image;           // default shape of one sample; empty: a file that leaves a size open
   std::int64_t classes;  // default number of classes
   std::function<std::unique_ptr<Classifier>(std::int64_t classes, const Shape& image)> build;
 };
@@ -27,7 +27,8 @@ std::span<const ModelEntry> model_table();
 ModelEntry find_model(std::string_view name);
 
 // Makes the model of this name; 0 classes and an empty shape stand for the defaults of the entry. Throws Error for an
-// unknown name, and for a shape or a number of classes that the model cannot have.
+// unknown name, for a shape or a number of classes that the model cannot have, and for no shape where the entry has
+// none.
 std::unique_ptr<Classifier> build_model(std::string_view name, std::int64_t classes = 0, const Shape& image = {});
 
 }  // namespace lockstep::models

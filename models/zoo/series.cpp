@@ -123,7 +123,8 @@ FieldModelEntry forecaster_entry(const char* layers) {
             if (c.depth > 0) config.depth = c.depth;
             return std::make_unique<Forecaster<Recurrent>>(config);
           },
-          .needs_series = true};
+          .needs_series = true,
+          .reads = {"dropout"}};
 }
 
 }  // namespace
@@ -141,7 +142,8 @@ FieldModelEntry tcn_entry() {
             if (c.width > 0) config.width = c.width;
             return std::make_unique<TemporalCnn>(config);
           },
-          .needs_series = true};
+          .needs_series = true,
+          .reads = {"dropout"}};
 }
 
 }  // namespace lockstep::models

@@ -71,7 +71,8 @@ FieldModelEntry encoder_entry() {
             if (c.depth > 0) config.depth = c.depth;
             return std::make_unique<SeriesEncoder>(config);
           },
-          .needs_series = true};
+          .needs_series = true,
+          .reads = {"dropout"}};
 }
 
 }  // namespace lockstep::models

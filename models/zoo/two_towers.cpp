@@ -14,7 +14,7 @@
 namespace lockstep::models {
 namespace {
 
-const ClickModelConfig& checked(const ClickModelConfig& c) {
+const ClickModelConfig& checked_towers(const ClickModelConfig& c) {
   check(
       c.user_fields >= 1 && c.user_fields < c.fields, "towers",
       "{} of {} fields of ids are the user's (--user-fields), expected at least one for the user and one for the item",
@@ -47,7 +47,7 @@ Parameter frequencies(const std::vector<double>& counts) {
 }  // namespace
 
 TwoTowers::TwoTowers(const ClickModelConfig& c)
-    : config_(checked(c)),
+    : config_(checked_towers(c)),
       temperature_(c.temperature),
       fields_(c),
       table_(this, "table", table_of(c, c.dim, table_init(c))),
@@ -87,7 +87,8 @@ ClickModelEntry two_towers_entry() {
   return {
       .name = "towers",
       .description = "a vector of the user and one of the item, whose product is the logit; --top 64",
-      .build = [](const ClickModelConfig& c) -> std::unique_ptr<ClickModel> { return std::make_unique<TwoTowers>(c); }};
+      .build = [](const ClickModelConfig& c) -> std::unique_ptr<ClickModel> { return std::make_unique<TwoTowers>(c); },
+      .reads = {"user-fields", "temperature"}};
 }
 
 }  // namespace lockstep::models

@@ -67,7 +67,8 @@ FieldModelEntry vae_entry() {
             if (c.latent > 0) config.latent = c.latent;
             return with_axes(axes,
                              [&](auto n) -> std::unique_ptr<FieldModel> { return std::make_unique<Vae<n()>>(config); });
-          }};
+          },
+          .reads = {"latent", "kl-weight"}};
 }
 
 }  // namespace lockstep::models

@@ -19,6 +19,18 @@ if ! cmp whole.txt resumed.txt; then
   echo "heat.sh: $(cat whole.txt) without a stop, $(cat resumed.txt) after a kill and a resume" >&2
   exit 1
 fi
+# The state of another number of cells, or one that is cut off, ends the run with a line that says so.
+if heat --cells 16 --state stopped --resume >wrong.txt 2>wrong.log; then
+  echo "heat.sh: a state of 24 x 24 cells was taken for one of 16 x 16" >&2
+  exit 1
+fi
+grep -q 'heat: stopped-[01]\.[0-9]*: it has 24 x [0-9]* cells on one of [0-9]* ranks, expected 16 x ' wrong.log
+for file in stopped-[01].0; do head -c 100 "$file" >short && mv short "$file"; done
+if heat --state stopped --resume >wrong.txt 2>wrong.log; then
+  echo "heat.sh: a state that is cut off was taken" >&2
+  exit 1
+fi
+grep -q 'heat: stopped-[01]\.0: cannot be read whole' wrong.log
 # The surrogate was used, its error was found by audits, and the result is nearly the solver's own.
 awk -F, 'NR > 1 && $3 > 0 { used += $3; if ($5 > worst) worst = $5 } END { exit !(used > 60 * 576 / 2 && worst > 0 && worst < 0.02) }' whole.csv
 heat --learners 0 >solver.txt

@@ -12,6 +12,8 @@ TEST(FileSource, LargeFilesSurviveThePieces) {
   EXPECT_EQ(source.read(1, "a byte"), Bytes{bytes[0]});
   EXPECT_EQ(source.read(3'000'000, "the rest"), Bytes(bytes.begin() + 1, bytes.end()));
   source.expect_end("the rest");
+  const std::string text = read_text(dir / "x.gz");
+  EXPECT_EQ(Bytes(text.begin(), text.end()), bytes);
 }
 
 TEST(FileSource, MissingFilesAndFoldersAreNamed) {

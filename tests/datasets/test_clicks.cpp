@@ -6,7 +6,9 @@
 #include "data/datasets/click_bags.h"
 #include "data/datasets/click_columns.h"
 #include "data/datasets/click_data.h"
+#include "data/datasets/click_entries.h"
 #include "data/datasets/click_negatives.h"
+#include "data/datasets/click_record.h"
 #include "data/datasets/click_table.h"
 #include "data/datasets/synthetic_clicks.h"
 #include "lockstep/core/math.h"
@@ -146,6 +148,32 @@ TEST(ClickTables, ReadRatingsAndTexts) {
   expect_error(
       [&] { ClickTable({.files = {write_clicks(dir, "n.csv", "site,y\n-5,1\n")}, .ids = {"site"}, .label = "y"}); },
       {"line 2, column 0 ('site'): the id is -5, expected a number from 0 on"});
+}
+
+TEST(ClickTables, AllColumnsAreThoseOfTheTrainingInAnyOrder) {
+  const TempDir dir;
+  write_clicks(dir, "train.csv", "a,b,user,y\n1,2,3,1\n4,5,6,0\n");
+  write_clicks(dir, "eval.csv", "user,b,a,y\n5,20,10,1\n");
+  ClickSetOptions set;
+  set.ids = "user";
+  const std::vector<DatasetEntry> entries = click_entries(set);
+  DatasetOptions o{.name = "csv", .dir = dir.path()};
+  o.fields.files = "train.csv";
+  o.fields.eval_files = "eval.csv";
+  o.fields.inputs = "*";
+  o.fields.label = "y";
+  const RunData data = open_data(entries, o);
+  EXPECT_EQ(values_in<float>(*data.train, 0, "dense"), (std::vector<float>{1, 2}));
+  EXPECT_EQ(values_in<float>(*data.eval, 0, "dense"), (std::vector<float>{10, 20}));
+  const std::string& record = data.prediction.record;
+  EXPECT_EQ(ClickRecord::parse(record).dense, (std::vector<std::string>{"a", "b"}));
+
+  DatasetOptions predict = o;
+  predict.purpose = Purpose::Predict;
+  predict.record = &record;
+  predict.fields.files = "eval.csv";
+  predict.fields.eval_files = "";
+  EXPECT_EQ(values_in<float>(*open_data(entries, predict).train, 0, "dense"), (std::vector<float>{10, 20}));
 }
 
 // Applies the transform to one sample of ids.

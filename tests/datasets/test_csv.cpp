@@ -4,6 +4,7 @@
 #include <memory>
 #include <tuple>
 
+#include "data/datasets/catalogue.h"
 #include "data/datasets/csv_text.h"
 #include "data/datasets/fill_missing.h"
 #include "tests/data/support.h"
@@ -173,6 +174,31 @@ TEST(Csv, RecordsWithMissingValuesAreLeftOutAndCounted) {
       {"no records but 2 with missing cells, the first is ", "b.csv, line 3"});
   expect_error([&] { CsvDataset({.files = {file}, .inputs = {"x"}, .advice = "; try this"}); },
                {"expected a number; try this"});
+}
+
+// The evaluation has the same columns in another order, and one more.
+TEST(Csv, AllColumnsAreThoseOfTheTrainingInAnyOrder) {
+  const TempDir dir;
+  write_text(dir, "train.csv", "a,b,y\n1,2,3\n4,5,6\n");
+  write_text(dir, "eval.csv", "b,more,a,y\n20,0,10,30\n");
+  DatasetOptions o{.name = "csv", .dir = dir.path()};
+  o.fields.files = "train.csv";
+  o.fields.eval_files = "eval.csv";
+  o.fields.inputs = "*";
+  o.fields.targets = "y";
+  RunData data = open_data(field_catalogue(), o);
+  EXPECT_EQ(floats(*data.train, 0), (std::vector<float>{1, 2}));
+  EXPECT_EQ(floats(*data.eval, 0), (std::vector<float>{10, 20}));
+  EXPECT_EQ(floats(*data.eval, 0, 1), (std::vector<float>{30}));
+  prepare_data(field_catalogue(), o, data);
+  const std::string record = data.prediction.record;
+
+  DatasetOptions predict = o;
+  predict.purpose = Purpose::Predict;
+  predict.record = &record;
+  predict.fields.files = "eval.csv";
+  predict.fields.eval_files = "";
+  EXPECT_EQ(floats(*open_data(field_catalogue(), predict).train, 0), (std::vector<float>{10, 20}));
 }
 
 TEST(Csv, MistakesNameFileLineAndColumn) {

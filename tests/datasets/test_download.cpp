@@ -20,7 +20,7 @@ namespace {
 using namespace data;
 
 // Serves a folder on a port of its own. /whole/: with byte ranges; /plain/: without; /cut/: breaks off in the middle of
-// every answer; /other/: with byte ranges, but of other bytes. Notes each request in requests.txt.
+// every answer; /other/: with byte ranges, but of other bytes; /busy/: always 503. Notes each request in requests.txt.
 constexpr const char* kServer = R"(
 import http.server, os, pathlib, re, sys
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -29,6 +29,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         path = pathlib.Path("served") / name
         wanted = self.headers.get("Range", "")
         with open("requests.txt", "a") as log: log.write(mode + " " + wanted + "\n")
+        if mode == "busy": return self.send_error(503)
         if not path.exists(): return self.send_error(404)
         body = path.read_bytes()
         if mode == "other": body = bytes(len(body))
@@ -121,6 +122,17 @@ TEST_F(Download, ResumesWhatBrokeOff) {
   download(whole, file_, dir_ / "file.bin");
   expect_arrived();
   EXPECT_NE(requests().find(formatted("whole bytes={}-", part.size())), std::string::npos) << requests();
+}
+
+TEST_F(Download, AServerThatIsBusyCostsNoByteThatArrived) {
+  if (url("busy").empty()) GTEST_SKIP() << "there is no python3 to serve files";
+  dir_.write("file.bin.part", first(1000));
+  expect_error([&] { download(url("busy"), file_, dir_ / "file.bin"); },
+               {"curl ended with status 22", "file.bin.part", "continues from there"});
+  EXPECT_EQ(read("file.bin.part"), first(1000));
+  download(url("whole"), file_, dir_ / "file.bin");
+  expect_arrived();
+  EXPECT_NE(requests().find("whole bytes=1000-"), std::string::npos) << requests();
 }
 
 TEST_F(Download, BeginsAgainWhereItCannotResume) {

@@ -1,6 +1,7 @@
 // GPT, text from it, ViT and the encoder of series: names, the same values in different ways, recomputation.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -65,6 +66,36 @@ TEST(Gpt, HasNanoGptsNames) {
             "transformer.wte.weight (11, 16)\ntransformer.h.0.ln_1.weight (16)\n"
             "transformer.h.0.attn.c_attn.weight (32, 16)\ntransformer.h.0.attn.c_proj.weight (16, 16)\n"
             "transformer.h.0.ln_2.weight (16)\ntransformer.h.0.mlp.gate_proj.weight (64, 16)\n");
+}
+
+// The root of the mean square of the first values of a parameter.
+double initial_deviation(const nn::Module& model, const std::string& name) {
+  const std::vector<NamedParameter> all = model.named_parameters();
+  const auto found = std::ranges::find(all, name, &NamedParameter::name);
+  if (found == all.end()) throw Error("no parameter " + name);
+  std::vector<double> values(static_cast<std::size_t>(found->parameter->shape.elements()));
+  RandomStream random(1, 2);
+  found->parameter->initialize(found->parameter->shape, values, random);
+  double squares = 0;
+  for (const double v : values) squares += v * v;
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+TEST(Gpt, HasInitialValuesOfGpt2WithBothKindsOfMlp) {
+  GptConfig config = small();
+  config.width = 64;
+  const std::string mlp = "transformer.h.1.mlp.";
+  const double inner = 0.02, residual = 0.02 / std::sqrt(2.0 * 2);  // 2 layers
+  const Gpt gelu(config);
+  config.mlp = models::GptMlp::SwiGlu;
+  const Gpt gated(config);
+  EXPECT_NEAR(initial_deviation(gelu, mlp + "c_fc.weight"), inner, 0.03 * inner);
+  EXPECT_NEAR(initial_deviation(gelu, mlp + "c_proj.weight"), residual, 0.03 * residual);
+  EXPECT_NEAR(initial_deviation(gated, mlp + "gate_proj.weight"), inner, 0.03 * inner);
+  EXPECT_NEAR(initial_deviation(gated, mlp + "up_proj.weight"), inner, 0.03 * inner);
+  EXPECT_NEAR(initial_deviation(gated, mlp + "down_proj.weight"), residual, 0.03 * residual);
+  for (const char* layer : {"gate_proj", "up_proj", "down_proj"})
+    EXPECT_EQ(initial_deviation(gated, mlp + layer + ".bias"), 0);
 }
 
 TEST(Gpt, RefusesWhatCannotBe) {

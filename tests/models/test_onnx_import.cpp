@@ -11,6 +11,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/infer/predictor.h"
+#include "lockstep/onnx/document.h"
 #include "lockstep/onnx/export.h"
 #include "lockstep/onnx/import/imported_model.h"
 #include "lockstep/ops/cross_entropy.h"
@@ -121,6 +122,23 @@ TEST(ImportedModel, TrainsAsTheModelThatWasWritten) {
     ASSERT_TRUE(gradients.contains(name)) << name;
     EXPECT_TRUE(std::ranges::equal(gradient.data<float>(), gradients.at(name).data<float>())) << name;
   }
+}
+
+TEST(ImportedModel, TakesTheSizesThatItsFileLeavesOpenFromTheCaller) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.path("open.onnx");
+  onnx::Document document;
+  document.input("image", {Shape{1, 3, 0, 0}, DType::F32});  // a file says 0 where it leaves a size open
+  document.add("ReduceMean", {"image"}, {{"axes", std::vector<std::int64_t>{2, 3}}, {"keepdims", std::int64_t{0}}},
+               "logits");
+  document.output("logits", {Shape{1, 3}, DType::F32});
+  std::ofstream(path, std::ios::binary) << document.finish("model", "test");
+  EXPECT_EQ(models::find_model(path).image, Shape());
+  const std::string message = error_of([&] { models::build_model(path); });
+  EXPECT_TRUE(has(message, "open.onnx: the input has sizes that the file leaves open, expected --shape")) << message;
+  const auto model = models::build_model(path, 3, {3, 8, 6});
+  infer::Predictor predict(*model, [&](const plan::Inputs& in) { return (*model)(in["image"]); });
+  EXPECT_EQ(predict(normal({2, 3, 8, 6})).shape(), (Shape{2, 3}));
 }
 
 TEST(ImportedModel, RefusesFilesThatAreDamaged) {

@@ -63,6 +63,12 @@ std::invoke_result_t<Work&> collectively(const Communicator& comm, Work&& work) 
   }
 }
 
+// The same; null: this process alone, so an Error stays what it is.
+template <class Work>
+std::invoke_result_t<Work&> collectively(const Communicator* comm, Work&& work) {
+  return comm == nullptr ? work() : collectively(*comm, work);
+}
+
 // Runs `work` on rank 0, then on all other ranks, and returns its result: to download or unpack files once for all
 // ranks. If rank 0 fails, no other rank runs it.
 template <class Work>

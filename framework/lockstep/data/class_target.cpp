@@ -8,6 +8,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/data/convert_array.h"
+#include "lockstep/data/sample_buffers.h"
 
 namespace lockstep::data {
 namespace {
@@ -37,13 +38,11 @@ template <class Reads, class One>
 void each_value(const Dataset& dataset, const std::string& name, Range part, Reads reads, One one) {
   const std::vector<Field>& fields = dataset.fields();
   const std::size_t at = find_field(kTargetSite, fields, name);
-  std::vector<std::vector<std::byte>> sample;
-  std::vector<std::byte*> out;
-  for (const Field& field : fields) out.push_back(sample.emplace_back(field.bytes()).data());
+  SampleBuffers sample(fields);
   for (std::int64_t index = part.begin; index < part.end; ++index) {
     if (!reads(index)) continue;
-    dataset.read(index, out);
-    const std::vector<double> values = values_of(fields[at], out[at]);
+    dataset.read(index, sample.out);
+    const std::vector<double> values = values_of(fields[at], sample.out[at]);
     for (std::size_t i = 0; i < values.size(); ++i) one(values[i], i, index);
   }
 }
@@ -123,7 +122,7 @@ std::vector<std::int64_t> count_classes(const Dataset& dataset, const std::strin
   const auto require_class = [&] {
     check(!counts.empty(), kTargetSite, "'{}' has no class in {} samples, expected at least one", field, size);
   };
-  comm == nullptr ? require_class() : comm::collectively(*comm, require_class);
+  comm::collectively(comm, require_class);
   return counts;
 }
 

@@ -129,4 +129,12 @@ std::size_t FileSource::fill_inflated(std::span<std::uint8_t> out) {
   return got;
 }
 
+std::string read_text(const std::filesystem::path& path) {
+  FileSource file(path);
+  std::string text;
+  std::vector<std::uint8_t> piece(std::size_t{1} << 20);
+  while (const std::size_t got = file.read_some(piece)) text.append(reinterpret_cast<const char*>(piece.data()), got);
+  return text;
+}
+
 }  // namespace lockstep::data

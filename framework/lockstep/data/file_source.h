@@ -55,4 +55,7 @@ class FileSource {
   Fill fill_;                           // empty if the bytes are a file's
 };
 
+// Returns the whole file, inflated as its name says. Throws Error as FileSource does.
+std::string read_text(const std::filesystem::path& path);
+
 }  // namespace lockstep::data

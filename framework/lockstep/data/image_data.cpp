@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/data/sample_buffers.h"
 
 namespace lockstep::data {
 PixelStatistics pixel_statistics(const Dataset& dataset) {
@@ -15,14 +16,12 @@ PixelStatistics pixel_statistics(const Dataset& dataset) {
   const auto channels = static_cast<std::size_t>(fields[image].shape[0]);
   const std::size_t area = fields[image].bytes() / std::max<std::size_t>(1, channels);
   std::vector<std::uint64_t> sum(channels), squares(channels);
-  std::vector<std::vector<std::byte>> sample;
-  std::vector<std::byte*> out;
-  for (const Field& field : fields) out.push_back(sample.emplace_back(field.bytes()).data());
+  SampleBuffers sample(fields);
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    dataset.read(i, out);
+    dataset.read(i, sample.out);
     for (std::size_t c = 0; c < channels; ++c) {
       for (std::size_t p = c * area; p < (c + 1) * area; ++p) {
-        const auto pixel = std::to_integer<std::uint32_t>(sample[image][p]);
+        const auto pixel = std::to_integer<std::uint32_t>(sample.memory[image][p]);
         sum[c] += pixel;
         squares[c] += pixel * pixel;
       }

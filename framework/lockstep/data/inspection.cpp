@@ -6,6 +6,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/data/convert_array.h"
+#include "lockstep/data/sample_buffers.h"
 
 namespace lockstep::data {
 namespace {
@@ -44,19 +45,15 @@ std::vector<FieldReport> inspect(const Dataset& dataset, Range samples) {
         "samples [{}, {}), expected a part of [0, {})", samples.begin, samples.end, dataset.size());
   const std::vector<Field>& fields = dataset.fields();
   std::vector<FieldReport> reports;
-  std::vector<std::vector<std::byte>> sample;
-  std::vector<std::byte*> out;
+  SampleBuffers sample(fields);
   std::vector<bool> any(fields.size());
-  for (const Field& field : fields) {
-    reports.push_back({.field = field});
-    out.push_back(sample.emplace_back(field.bytes()).data());
-  }
+  for (const Field& field : fields) reports.push_back({.field = field});
   std::vector<double> values;
   for (std::int64_t index = samples.begin; index < samples.end; ++index) {
-    dataset.read(index, out);
+    dataset.read(index, sample.out);
     for (std::size_t f = 0; f < fields.size(); ++f) {
       values.resize(static_cast<std::size_t>(fields[f].shape.elements()));
-      convert_array(fields[f].dtype, out[f], DType::F64, reinterpret_cast<std::byte*>(values.data()),
+      convert_array(fields[f].dtype, sample.out[f], DType::F64, reinterpret_cast<std::byte*>(values.data()),
                     static_cast<std::int64_t>(values.size()));
       bool had = any[f];
       add_values(reports[f], had, index, values);

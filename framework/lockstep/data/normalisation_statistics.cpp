@@ -16,6 +16,7 @@
 #include "lockstep/data/channel_walk.h"
 #include "lockstep/data/convert_array.h"
 #include "lockstep/data/normalisation.h"
+#include "lockstep/data/sample_buffers.h"
 
 namespace lockstep::data {
 namespace {
@@ -141,15 +142,13 @@ class Measurement {
   }
 
   void measure_block(std::int64_t block, std::span<ChannelSums> sums) const {
-    std::vector<std::vector<std::byte>> sample;
-    std::vector<std::byte*> out;
-    for (const Field& field : dataset_.fields()) out.push_back(sample.emplace_back(field.bytes()).data());
+    SampleBuffers sample(dataset_.fields());
     std::vector<double> values;
     const Range samples = part_of(dataset_.size(), blocks_, block);
     for (std::int64_t index = samples.begin; index < samples.end; ++index) {
-      dataset_.read(index, out);
+      dataset_.read(index, sample.out);
       for (const Measured& field : measured_) {
-        take_values(field, out[field.field], index, values);
+        take_values(field, sample.out[field.field], index, values);
         for (std::int64_t c = 0; c < field.walk.channels; ++c)
           sums[field.first + static_cast<std::size_t>(c)].add(channel_sums(field.walk, c, values));
       }

@@ -8,6 +8,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/data/sample_buffers.h"
 
 namespace lockstep::data {
 namespace {
@@ -88,20 +89,18 @@ std::vector<std::int32_t> labels_of(const Dataset& dataset, std::string_view fie
   const DType type = fields[at].dtype;
   check((type == DType::I32 || type == DType::I64 || type == DType::U8) && fields[at].shape.elements() == 1, "labels",
         "field '{}' is {} {}, expected one integer per sample", field, name_of(type), fields[at].shape.str());
-  std::vector<std::vector<std::byte>> sample;
-  std::vector<std::byte*> out;
-  for (const Field& one : fields) out.push_back(sample.emplace_back(one.bytes()).data());
+  SampleBuffers sample(fields);
   const Range samples = part.value_or(Range{0, dataset.size()});
   std::vector<std::int32_t> labels;
   for (std::int64_t i = samples.begin; i < samples.end; ++i) {
-    dataset.read(i, out);
+    dataset.read(i, sample.out);
     std::int64_t label = 0;  // bytes of smaller integers come first (little endian)
     if (type == DType::I32) {
       std::int32_t value = 0;
-      std::memcpy(&value, out[at], sizeof value);
+      std::memcpy(&value, sample.out[at], sizeof value);
       label = value;
     } else {
-      std::memcpy(&label, out[at], size_of(type));
+      std::memcpy(&label, sample.out[at], size_of(type));
     }
     check(label >= std::numeric_limits<std::int32_t>::min() && label <= std::numeric_limits<std::int32_t>::max(),
           "labels", "{}: field '{}' is {}, expected an integer of 32 bits", dataset.locate(i), field, label);

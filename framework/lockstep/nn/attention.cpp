@@ -28,6 +28,11 @@ std::int64_t in_rows(const MultiheadAttentionConfig& c) {
   return c.embed_dim + 2 * c.key_heads * (c.embed_dim / c.num_heads);
 }
 
+// Of the two layers of a SwiGLU whose results are multiplied.
+LinearConfig half_config(const SwiGLUConfig& c) {
+  return {.in = c.in, .out = c.hidden, .bias = c.bias, .weight_init = c.weight_init, .bias_init = c.bias_init};
+}
+
 Initializer or_else(const Initializer& given, const Initializer& standard) { return given ? given : standard; }
 
 }  // namespace
@@ -112,9 +117,11 @@ Value MultiheadAttention::operator()(Value x, AttentionCache& cache) const {
 }
 
 SwiGLU::SwiGLU(SwiGLUConfig c)
-    : gate_(this, "gate_proj", {.in = c.in, .out = c.hidden, .bias = c.bias}),
-      up_(this, "up_proj", {.in = c.in, .out = c.hidden, .bias = c.bias}),
-      down_(this, "down_proj", {.in = c.hidden, .out = c.in, .bias = c.bias}) {}
+    : gate_(this, "gate_proj", half_config(c)),
+      up_(this, "up_proj", half_config(c)),
+      down_(this, "down_proj",
+            {.in = c.hidden, .out = c.in, .bias = c.bias, .weight_init = c.out_weight_init, .bias_init = c.bias_init}) {
+}
 
 Value SwiGLU::operator()(Value x) const { return down_(silu(gate_(x)) * up_(x)); }
 

@@ -69,6 +69,8 @@ class MultiheadAttention : public Module {
 struct SwiGLUConfig {
   std::int64_t in, hidden;
   bool bias = false;
+  Initializer weight_init = {}, out_weight_init = {},
+              bias_init = {};  // of the first two, of down_proj; empty: PyTorch's
 };
 class SwiGLU : public Module {
  public:
