@@ -10,7 +10,7 @@ Usage: scripts/setup.sh [--tests] [--lint] [--slurm] [--containers] [--cross] [-
   --tests       also what the tests compare with: PyTorch, torchvision, h5py, NumPy, ONNX, clang-format,
                 ShellCheck, JSON schemas, Protocol Buffers, gfortran, with which the Fortran modules are built, a browser
                 for the pages of lockstep report and watch, zsh and fish, which read the completions, Graphviz for the
-                pictures of lockstep inspect --svg, and Doxygen, which makes the API reference;
+                pictures of lockstep inspect --svg, Doxygen, which makes the API reference, and man, which reads the pages;
                 for root, who alone can run tests/cluster, also an ssh server, iproute2, nftables and faketime
   --lint        also clang-tidy, for scripts/tidy.sh
   --slurm       also Slurm and MUNGE, for the test that starts ranks with srun
@@ -37,7 +37,7 @@ for argument in "$@"; do
     --tests | --lint | --slurm | --containers | --cross | --platforms) more=true ;;&
     --tests)
       packages+=(python3 python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision python3-onnx clang-format
-        shellcheck zsh fish gfortran python3-jsonschema protobuf-compiler python3-protobuf chromium graphviz doxygen)
+        shellcheck zsh fish gfortran python3-jsonschema protobuf-compiler python3-protobuf chromium graphviz doxygen man-db)
       if ((EUID == 0)); then packages+=(openssh-server iproute2 nftables faketime); fi
       ;;
     --lint) packages+=(clang-tidy) ;;
@@ -92,6 +92,20 @@ if $check_only; then
   exit 1
 fi
 
+# RHEL itself has neither epel-release nor the name crb. EPEL's package is Fedora's, and this script fetches from archives that the
+# system knows already.
+if [[ $manager == dnf ]]; then
+  more_archives=('dnf install -y dnf-plugins-core epel-release' 'dnf config-manager --set-enabled crb')
+  # Tests name another file.
+  if grep -qE '^ID="?rhel"?$' "${LOCKSTEP_OS_RELEASE:-/etc/os-release}" 2>/dev/null; then
+    if ! rpm -q --quiet epel-release 2>/dev/null; then
+      echo "setup.sh: EPEL, which has some of the missing packages, is not known to this system; install EPEL's release package for RHEL 9, as EPEL's own guide says, then run this script again" >&2
+      exit 1
+    fi
+    more_archives=("subscription-manager repos --enable codeready-builder-for-rhel-9-$(uname -m)-rpms")
+  fi
+fi
+
 # Root needs no sudo; sudo may ask for a password only where somebody can type it.
 as_root=()
 if ((EUID != 0)); then
@@ -102,15 +116,17 @@ if ((EUID != 0)); then
     if [[ $manager == apt ]]; then
       echo "  apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
     else
-      echo "  dnf install -y dnf-plugins-core epel-release && dnf config-manager --set-enabled crb && dnf install -y ${missing[*]@Q}" >&2
+      echo "  $(printf '%s && ' "${more_archives[@]}")dnf install -y ${missing[*]@Q}" >&2
     fi
     exit 1
   fi
 fi
 echo "setup.sh: installing ${missing[*]}"
 if [[ $manager == dnf ]]; then
-  "${as_root[@]}" dnf install -y dnf-plugins-core epel-release
-  "${as_root[@]}" dnf config-manager --set-enabled crb
+  for line in "${more_archives[@]}"; do
+    # shellcheck disable=SC2086 # a command and its words
+    "${as_root[@]}" $line
+  done
   "${as_root[@]}" dnf install -y --setopt=install_weak_deps=False "${missing[@]}"
   echo "setup.sh: before CMake: source /opt/rh/gcc-toolset-13/enable; module load mpi/openmpi-x86_64; and -DLOCKSTEP_WITH_ONEDNN=OFF"
   exit 0

@@ -36,6 +36,7 @@ static void fill(double* x, double* y, int seed) {
   }
 }
 
+/* A trainer on all ranks, or none on any: what follows is collective. */
 static lockstep_trainer* make(lockstep_model* model, int64_t memory) {
   lockstep_trainer_options options = LOCKSTEP_TRAINER_OPTIONS_INIT;
   options.batch = (int64_t)kSamples * ranks;
@@ -43,7 +44,12 @@ static lockstep_trainer* make(lockstep_model* model, int64_t memory) {
   options.memory = memory;
   lockstep_trainer* trainer = NULL;
   EXPECT(lockstep_trainer_create_mpi(model, MPI_COMM_WORLD, &options, &trainer) == LOCKSTEP_OK);
-  return trainer;
+  const int made = trainer != NULL;
+  int all = 0;
+  MPI_Allreduce(&made, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (all) return trainer;
+  lockstep_trainer_free(trainer);
+  return NULL;
 }
 
 static void descriptions(void) {

@@ -7,7 +7,6 @@ import re
 import signal
 import sys
 import time
-import unittest
 from pathlib import Path
 
 sys.path.insert(1, str(Path(__file__).parents[1] / "system"))
@@ -296,4 +295,4 @@ class SwappedOutputs(ChaosTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -233,35 +233,73 @@ TEST_F(CheckpointDirectory, PruneTakesLeftoversOfDeadWritersOnly) {
   EXPECT_FALSE(fs::exists(dir_ / living));
 }
 
-// The kernel stops a child somewhere in a row of saves; whatever it was doing, its directory holds only whole
-// checkpoints.
-TEST_F(CheckpointDirectory, AKilledWriterLeavesOnlyWholeCheckpoints) {
-  save_steps({0});
-  RandomStream random(21, 0);
-  int unfinished = 0;
-  for (int round = 0; round < 40; ++round) {
-    const pid_t child = ::fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      const auto write = [&] {
-        for (std::int64_t step = newest_whole(dir_)->step + 1;; ++step) save_steps({step});
-      };
-      std::fputs(error_of(write).c_str(), stderr);
-      ::_exit(1);
-    }
-    ::usleep(static_cast<useconds_t>(random.below(20'000)));
-    ::kill(child, SIGKILL);
+// A child that saves one checkpoint after the other until it is killed.
+class KilledWriter : public CheckpointDirectory {
+ protected:
+  void start() {
+    child_ = ::fork();
+    ASSERT_GE(child_, 0);
+    if (child_ > 0) return;
+    const auto write = [&] {
+      for (std::int64_t step = newest_whole(dir_)->step + 1;; ++step) save_steps({step});
+    };
+    std::fputs(error_of(write).c_str(), stderr);
+    ::_exit(1);
+  }
+  void kill() {
+    ::kill(child_, SIGKILL);
     int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_EQ(::waitpid(child_, &status, 0), child_);
     ASSERT_TRUE(WIFSIGNALED(status)) << "the writer ended by itself";
-    for (const std::string& name : names_in(dir_)) unfinished += name.ends_with(".tmp");
+  }
+  // Stops the child, time and again, until that is in the middle of a write.
+  void stop_in_mid_write() {
+    for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+         std::chrono::steady_clock::now() < end; ::usleep(100)) {
+      ::kill(child_, SIGSTOP);
+      int status = 0;
+      ASSERT_EQ(::waitpid(child_, &status, WUNTRACED), child_);
+      ASSERT_TRUE(WIFSTOPPED(status)) << "the writer ended by itself";
+      if (unfinished() > 0) return;
+      ::kill(child_, SIGCONT);
+    }
+  }
+  std::int64_t unfinished() const {
+    return std::ranges::count_if(names_in(dir_), [](const std::string& name) { return name.ends_with(".tmp"); });
+  }
+  // Whatever the child was doing, its directory holds only whole checkpoints.
+  void expect_whole() {
     const auto found = newest_whole(dir_, [](const Entry&, const std::string& reason) { ADD_FAILURE() << reason; });
     ASSERT_TRUE(found);
     expect_same(load(found->path), sample_checkpoint(static_cast<std::uint64_t>(found->step)));
     prune(io::Folder(dir_), {.last = 2});
-    for (const std::string& name : names_in(dir_)) EXPECT_FALSE(name.ends_with(".tmp")) << name;
+    EXPECT_EQ(unfinished(), 0);
   }
-  RecordProperty("killed_in_mid_write", unfinished);
+
+ private:
+  pid_t child_ = 0;
+};
+
+TEST_F(KilledWriter, InMidWriteLeavesWholeCheckpoints) {
+  save_steps({0});
+  for (int round = 0; round < 5 && !HasFatalFailure(); ++round) {
+    start();
+    stop_in_mid_write();
+    kill();
+    EXPECT_EQ(unfinished(), 1);
+    expect_whole();
+  }
+}
+
+TEST_F(KilledWriter, AtAnyTimeLeavesWholeCheckpoints) {
+  save_steps({0});
+  RandomStream random(21, 0);
+  for (int round = 0; round < 40 && !HasFatalFailure(); ++round) {
+    start();
+    ::usleep(static_cast<useconds_t>(random.below(20'000)));
+    kill();
+    expect_whole();
+  }
 }
 
 }  // namespace

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import unittest
 from pathlib import Path
 
 import hosts
@@ -103,4 +102,4 @@ def main(*tools):
     except hosts.Unavailable as reason:
         print(f"SKIP: {reason}")
         sys.exit(77)
-    unittest.main(module="__main__")
+    support.main()

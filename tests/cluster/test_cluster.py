@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import time
-import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -152,16 +151,16 @@ class Watchdog(ClusterTest):
     def stall(self, slots, size, rank):
         cluster = self.cluster(2, slots=slots)
         command = program("train_mnist", "--model", "mlp", "--limit-train", 640, "--global-batch", 64, *ONCE, "--max-steps", 20,
-                          "--stall-timeout", 4, "--abort-timeout", 8, "--output", self.scratch / "run")
+                          "--stall-timeout", 4, "--abort-timeout", 12, "--output", self.scratch / "run")
         result = self.mpirun(cluster, size, ["-x", f"LOCKSTEP_FAULT=step.begin:stop:rank={rank}:at=5", *command])
         self.assertEqual(result.status, 76, result)
-        self.expect_gone(str(self.scratch))
+        self.expect_no_process()
         return result
 
     def test_by_another_rank_of_its_host(self):
         result = self.stall(2, 4, 2)  # the first of node2
         self.assertRegex(result.output, r"rank 2 on host node2 has not moved for \d+ s: at step 5, .* is stopped \(state T")
-        self.assertNotRegex(result.output, r"rank [013] on host \S+ has not moved")
+        self.assertEqual(support.standing(result.output), {2: 5}, result)
 
     def test_by_the_other_host(self):
         self.assertIn("host node2 (ranks 1 to 1) has not been heard for", self.stall(1, 2, 1).output)
@@ -260,4 +259,4 @@ if __name__ == "__main__":
     except hosts.Unavailable as reason:
         print(f"SKIP: {reason}")
         sys.exit(77)
-    unittest.main()
+    support.main()

@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-import unittest
 
 import hosts
 from doctor_setups import BROKEN, Setup, support
@@ -75,4 +74,4 @@ if __name__ == "__main__":
     except hosts.Unavailable as reason:
         print(f"SKIP: {reason}")
         sys.exit(77)
-    unittest.main()
+    support.main()

@@ -5,7 +5,6 @@ import os
 import shlex
 import subprocess
 import sys
-import unittest
 from pathlib import Path
 
 import hosts
@@ -121,4 +120,4 @@ if __name__ == "__main__":
     except hosts.Unavailable as reason:
         print(f"SKIP: {reason}")
         sys.exit(77)
-    unittest.main()
+    support.main()

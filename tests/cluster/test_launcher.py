@@ -5,7 +5,6 @@ import re
 import signal
 import sys
 import time
-import unittest
 from pathlib import Path
 
 import hosts
@@ -447,4 +446,4 @@ if __name__ == "__main__":
     except hosts.Unavailable as reason:
         print(f"SKIP: {reason}")
         sys.exit(77)
-    unittest.main()
+    support.main()

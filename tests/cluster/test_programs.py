@@ -1,9 +1,9 @@
 """Recommenders and models of sequences over two hosts: the bits of one rank, with tables on all ranks, in bf16, over a stop in the middle of an epoch and a kill."""
 
 import sys
-import unittest
 from pathlib import Path
 
+import paths
 from test_cluster import RANK_SETTINGS
 from test_launcher import LauncherTest
 
@@ -71,4 +71,4 @@ class Programs(ProgramTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    paths.main()

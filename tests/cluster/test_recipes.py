@@ -4,9 +4,9 @@ import json
 import math
 import re
 import sys
-import unittest
 from pathlib import Path
 
+import paths
 from test_cluster import ClusterTest
 
 sys.path.insert(1, str(Path(__file__).parents[1] / "system"))
@@ -61,4 +61,4 @@ class Recipes(ClusterTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    paths.main()

@@ -30,7 +30,9 @@ class SetupSsh(ClusterTest):
     def authorize_first(self, host):
         folder = self.home(host) / ".ssh"
         folder.mkdir(0o700, exist_ok=True)
-        (folder / "authorized_keys").write_text(self.first_key.with_suffix(".pub").read_text())
+        line = self.first_key.with_suffix(".pub").read_text().rstrip("\n")  # as some editors leave a file
+        (folder / "authorized_keys").write_text(line)
+        (folder / "known_hosts").write_text("other.example.org " + line)
 
     def serve(self, host):
         """An ssh server with a new host key."""
@@ -69,6 +71,11 @@ class SetupSsh(ClusterTest):
         self.assertIn("node3: made the key /root/.ssh/id_ed25519\n", said)
         self.assertIn("name: node2 is 10.77.0.2\n", said)
         self.assertIn("give mpirun: --mca plm_rsh_args '-p 12345'", said)
+        first = self.first_key.with_suffix(".pub").read_text().rstrip("\n")
+        for host in self.hosts.names:
+            folder = self.home(host) / ".ssh"
+            self.assertIn(first, (folder / "authorized_keys").read_text().splitlines(), host)
+            self.assertIn("other.example.org " + first, (folder / "known_hosts").read_text().splitlines(), host)
         keys = {self.files(self.home(host))[".ssh/id_ed25519"] for host in self.hosts.names}
         self.assertEqual(len(keys), 3)  # no private key has left its host
 

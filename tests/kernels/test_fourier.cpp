@@ -8,6 +8,7 @@
 #include <limits>
 #include <numbers>
 
+#include "tests/kernels/larger.h"
 #include "tests/kernels/reference.h"
 
 namespace lockstep::generic {
@@ -48,11 +49,11 @@ void expect_sums(std::int64_t n, double tolerance) {
       of_real += root * static_cast<double>(x[at]);
     }
     const auto at = static_cast<std::size_t>(2 * k);
-    worst = std::max(worst, std::abs(whole - std::complex<double>(y[at], y[at + 1])));
-    if (k <= n / 2) worst = std::max(worst, std::abs(of_real - std::complex<double>(half[at], half[at + 1])));
+    worst = larger(worst, std::abs(whole - std::complex<double>(y[at], y[at + 1])));
+    if (k <= n / 2) worst = larger(worst, std::abs(of_real - std::complex<double>(half[at], half[at + 1])));
   }
   for (std::size_t j = 0; j < back.size(); ++j)
-    worst = std::max(worst, std::abs(static_cast<double>(x[j]) - static_cast<double>(back[j])));
+    worst = larger(worst, std::abs(static_cast<double>(x[j]) - static_cast<double>(back[j])));
   EXPECT_LT(worst, tolerance * std::sqrt(static_cast<double>(n))) << n;
 }
 

@@ -14,6 +14,7 @@
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/plan/compiled_model.h"
+#include "tests/kernels/larger.h"
 
 namespace lockstep {
 namespace {
@@ -124,7 +125,7 @@ struct Pair {
       double largest = 0, error = 0;
       for (std::size_t i = 0; i < b.data<double>().size(); ++i) {
         largest = std::max(largest, std::abs(b.data<double>()[i]));
-        error = std::max(error, std::abs(a.data<double>()[i] - b.data<double>()[i]));
+        error = larger(error, std::abs(a.data<double>()[i] - b.data<double>()[i]));
       }
       EXPECT_GT(largest, 0) << p.name;
       EXPECT_LE(error, 1e-4 * largest) << p.name;

@@ -200,6 +200,11 @@ TEST(SessionData, WithoutAnEvaluationSetARunTrains) {
   EXPECT_NE(error_of([&] { train_products(world(), options, std::move(data)); }).find("there is no evaluation data"),
             std::string::npos)
       << "evaluate() of the program";
+  if (!world().is_root()) return;
+  std::vector<std::int64_t> steps;
+  for (const nlohmann::json& line : records(options.output))
+    if (line.at("split") == "train") steps.push_back(line.at("step"));
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6})) << "3 epochs of 48 samples, 24 in a step";
 }
 
 TEST(SessionData, SetsThatDifferAreRefused) {

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Keeps the table of files to change in CONTRIBUTING.md true: check_contributing.py ROOT.
 
-Every file that the table names must exist, and whatever a registry has must have its files, and the other way round.
+Every file that the table names must exist, and whatever a registry has must have its files, and the other way round. So it is with
+the classes of Python's tests and ctest's lines.
 Prints a line for each breach and exits 1 if there is one.
 """
+import ast
 import pathlib
 import re
 import sys
@@ -174,8 +176,37 @@ def check_exit_codes():
             breach(f"docs/commands.md: there is no row '{row}', as core/exit_status.h has it")
 
 
+def classes_with_tests(script):
+    """The classes that have test_* methods, of their own or of a class of the same script."""
+    classes = {c.name: c for c in ast.parse(read(script)).body if isinstance(c, ast.ClassDef)}
+
+    def has_tests(name):
+        if name not in classes:
+            return False
+        own = any(isinstance(f, ast.FunctionDef) and f.name.startswith("test_") for f in classes[name].body)
+        return own or any(isinstance(base, ast.Name) and has_tests(base.id) for base in classes[name].bases)
+    return {name for name in classes if has_tests(name)}
+
+
+def check_test_classes():
+    """Every class of tests in a Python script has its ctest line, and every line its class. A line of chaos has a name before the class."""
+    count = 0
+    for folder in ("system", "cluster", "chaos"):
+        lines = re.findall(rf"^ *lockstep_{folder}_test\((\S+) (\w+) ", read(root / f"tests/{folder}/CMakeLists.txt"), re.M)
+        listed = {("chaos" if folder == "chaos" else script, name) for script, name in lines}
+        scripts = sorted((root / f"tests/{folder}").glob("test_*.py"))
+        found = {(script.stem.removeprefix("test_"), name) for script in scripts for name in classes_with_tests(script)}
+        for script, name in sorted(found - listed):
+            breach(f"tests/{folder}/CMakeLists.txt: no line for the class {name} of test_{script}.py")
+        for script, name in sorted(listed - found):
+            breach(f"tests/{folder}/CMakeLists.txt: test_{script}.py has no class {name} with tests")
+        count += len(found)
+    if count < 80:
+        breach(f"tests: {count} classes of Python's tests found, expected at least 80")
+
+
 for check in (check_table, check_models, check_datasets, check_optimizers, check_options, check_ops,
-              check_pointwise, check_exit_codes):
+              check_pointwise, check_exit_codes, check_test_classes):
     check()
 for line in breaches:
     print(line)

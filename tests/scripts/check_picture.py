@@ -1,5 +1,5 @@
-"""The picture of `lockstep inspect --svg`: check_picture.py LOCKSTEP. Each step of the plan is in it once, folded modules included; as SVG it is
-well-formed and has a title and a description. Without Graphviz the text for it is checked alone."""
+"""The picture of `lockstep inspect --svg`: check_picture.py LOCKSTEP CLASS. Each step of the plan is in it once, folded modules included; as SVG it is
+well-formed and has a title and a description. Drawn needs Graphviz."""
 
 import json
 import os
@@ -10,6 +10,10 @@ import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as xml
+from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).parents[1] / "system"))
+import skips  # noqa: E402
 
 LOCKSTEP = sys.argv.pop(1)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -29,7 +33,7 @@ def numbers(texts):
     return sorted(found)
 
 
-class Picture(unittest.TestCase):
+class PictureTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
@@ -46,6 +50,8 @@ class Picture(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)["plan"]["steps"]
 
+
+class Text(PictureTest):
     def test_every_step_is_in_the_text_once(self):
         for words in (["toy", "--detail", "steps"], ["toy", "--mode", "eval"], ["resnet20", "--batch", 4], ["resnet20", "--batch", 4, "--detail", "steps"],
                       ["vit_mini_cifar", "--precision", "bf16"]):
@@ -67,6 +73,14 @@ class Picture(unittest.TestCase):
         self.assertGreater(again, 0)
         self.assertTrue(f"{again} values computed again" in self.draw(".gv", "resnet20"))
 
+    def test_without_graphviz_the_message_names_the_package(self):
+        done = inspect("toy", "--svg", os.path.join(self.folder.name, "plan.svg"), env={**os.environ, "PATH": self.folder.name})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("install the package graphviz", done.stderr)
+        self.assertEqual(os.listdir(self.folder.name), [])
+
+
+class Drawn(PictureTest):
     def test_as_svg_it_is_whole_and_named(self):
         if shutil.which("dot") is None:
             self.skipTest("Graphviz is not installed: the picture was not drawn (scripts/setup.sh --tests)")
@@ -78,12 +92,6 @@ class Picture(unittest.TestCase):
         texts = [t.text for t in root.iter(SVG + "text") if t.get("fill") == "white"]
         self.assertEqual(numbers(texts), list(range(1, len(self.steps("mnist_convnet", "--batch", 8)) + 1)))
 
-    def test_without_graphviz_the_message_names_the_package(self):
-        done = inspect("toy", "--svg", os.path.join(self.folder.name, "plan.svg"), env={**os.environ, "PATH": self.folder.name})
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("install the package graphviz", done.stderr)
-        self.assertEqual(os.listdir(self.folder.name), [])
-
 
 if __name__ == "__main__":
-    unittest.main()
+    skips.main()

@@ -55,7 +55,7 @@ case_setup() {
 case_setup_dnf() { # RHEL 9: no dpkg, and rpm knows packages also by what they provide
   local tool
   mkdir -p "$scratch/bin"
-  for tool in bash env grep sed cat; do ln -s "$(command -v "$tool")" "$scratch/bin/$tool"; done
+  for tool in bash env grep sed cat uname; do ln -s "$(command -v "$tool")" "$scratch/bin/$tool"; done
   stub dnf 'echo "dnf called: $*"'
   stub rpm 'for name in "$@"; do :; done; [[ $name != fmt-devel && $name != *minizip* ]]'
   run env PATH="$scratch/bin" scripts/setup.sh --check
@@ -72,6 +72,21 @@ case_setup_dnf() { # RHEL 9: no dpkg, and rpm knows packages also by what they p
     expect_line 'dnf called: install -y .*pkgconfig.minizip. fmt-devel$' 1
     expect_line 'DLOCKSTEP_WITH_ONEDNN=OFF' 1
   fi
+  # RHEL itself has no epel-release to install, and another name for CRB.
+  printf 'NAME="Red Hat Enterprise Linux"\nID="rhel"\nID_LIKE="fedora"\n' >"$scratch/os-release"
+  stub subscription-manager 'echo "subscription-manager called: $*"'
+  if ((EUID == 0)); then
+    run env PATH="$scratch/bin" LOCKSTEP_OS_RELEASE="$scratch/os-release" scripts/setup.sh
+    expect_status 0
+    expect_line "subscription-manager called: repos --enable codeready-builder-for-rhel-9-$(uname -m)-rpms$" 1
+    expect_line 'dnf called: install -y .*pkgconfig.minizip. fmt-devel$' 1
+    expect_no_line 'epel-release|config-manager'
+  fi
+  stub rpm 'for name in "$@"; do :; done; [[ $name != fmt-devel && $name != epel-release ]]'
+  run env PATH="$scratch/bin" LOCKSTEP_OS_RELEASE="$scratch/os-release" scripts/setup.sh
+  expect_status 1
+  expect_line "install EPEL's release package for RHEL 9" 1
+  expect_no_line '(dnf|subscription-manager) called'
   stub rpm 'exit 0'
   run env PATH="$scratch/bin" scripts/setup.sh
   expect_status 0
@@ -257,7 +272,7 @@ case_contributing() { # the table of CONTRIBUTING.md, and that each of its check
     rm -rf "$scratch/tree"
     mkdir -p "$scratch/tree/tests"
     cp -r CONTRIBUTING.md docs framework models data "$scratch/tree/"
-    cp -r tests/ops tests/optim "$scratch/tree/tests/"
+    cp -r tests/ops tests/optim tests/system tests/cluster tests/chaos "$scratch/tree/tests/"
     (cd "$scratch/tree" && bash -c "$command" -- "$file")
     run tests/scripts/check_contributing.py "$scratch/tree"
     expect_status 1
@@ -274,6 +289,8 @@ framework/lockstep/ops/derivatives.cpp|sed -i /matmul/d "$1"|^framework/lockstep
 framework/lockstep/ops/pointwise.cpp|sed -i '/"gelu"/d' "$1"|^ops/pointwise.cpp: no function of Values applies gelu$
 docs/commands.md|sed -i "/^. 75 /d" "$1"|^docs/commands.md: there is no row '. 75
 tests/optim/test_rules.cpp|sed -i "s/adam(/adm(/g" tests/optim/*.cpp|^tests/optim: no test of the rule adam$
+tests/system/CMakeLists.txt|sed -i "/(fields NotFinite /d" "$1"|^tests/system/CMakeLists.txt: no line for the class NotFinite of test_fields.py$
+tests/system/test_fields.py|sed -i "s/class NotFinite/class Infinite/" "$1"|^tests/system/CMakeLists.txt: test_fields.py has no class NotFinite with tests$
 EOF
 }
 
@@ -304,6 +321,44 @@ packaging/spack/packages/lockstep/package.py|sed -i s/onednn@2.6:3/onednn@2.6:4/
 packaging/easybuild/lockstep-0.1.0-foss-2024a.eb|sed -i /xxHash/d "$1"|^packaging/easybuild/.*: xxHash is missing
 scripts/setup.sh|sed -i s/hdf5-devel// "$1"|^scripts/setup.sh: hdf5-devel is missing in the list for RHEL
 EOF
+}
+
+case_check_debian() { # --remove deletes a chroot that the script has made, and no other folder
+  ((EUID == 0)) || { echo "SKIP: needs root" && exit 77; }
+  stub debootstrap 'exit 1'
+  mkdir "$scratch/mine"
+  touch "$scratch/mine/file"
+  run env PATH="$scratch/bin:$PATH" scripts/check_debian.sh trixie --root "$scratch/mine" --remove
+  expect_status 1
+  expect_line 'mine has no file .ready, so it is no chroot that this script finished; nothing was removed' 1
+  [[ -e $scratch/mine/file ]] || die "a folder of the user's was removed"
+  touch "$scratch/mine/.ready"
+  run env PATH="$scratch/bin:$PATH" scripts/check_debian.sh trixie --root "$scratch/mine" --remove
+  expect_status 0
+  [[ ! -e $scratch/mine ]] || die "the chroot is still there"
+}
+
+case_slurm_requests() { # a request to stop has the job queued again; scancel, which sends TERM, ends it also after other requests
+  local row signal job
+  stub srun 'trap "exit 75" USR2; trap : USR1; touch ready; for ((i = 0; i < 600; i++)); do sleep 0.1; done'
+  stub scontrol 'echo "scontrol called: $*"'
+  stub squeue 'exit 1'
+  for row in USR2:1 TERM:0 'USR1 TERM:0'; do
+    rm -f "$scratch/ready"
+    env PATH="$scratch/bin:$PATH" SLURM_JOB_ID=7 SLURM_SUBMIT_DIR="$scratch" bash scripts/slurm.sbatch >"$scratch/log" 2>&1 &
+    job=$!
+    until [[ -e $scratch/ready ]]; do
+      kill -0 "$job" || { run cat "$scratch/log" && die "slurm.sbatch ended by itself"; }
+      sleep 0.05
+    done
+    for signal in ${row%:*}; do kill -"$signal" "$job"; done
+    status=0
+    wait "$job" || status=$?
+    expect_status 75
+    output=$row$'\n'$(<"$scratch/log")
+    expect_line 'scontrol called: requeue 7$' "${row#*:}"
+    expect_line 'slurm.sbatch: cancelled; stopped with a checkpoint' $((1 - ${row#*:}))
+  done
 }
 
 case_shellcheck() {

@@ -79,6 +79,20 @@ case_convert() {
   run "$tool" convert digits --to png --output "$scratch/png"
   expect_status 1
   expect_line "'png', expected one of npy, idx, cifar10" 1
+  # Every data set of the list: also image files, decoded. This one has 2 x 2 pixels.
+  local part
+  for part in train val; do
+    mkdir -p "$scratch/files/$part/one"
+    base64 -d >"$scratch/files/$part/one/a.png" <<<'iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFklEQVR42mNgYGRiZmFl4OLm4eXjBwABjwBbnipxqwAAAABJRU5ErkJggg=='
+  done
+  run "$tool" convert folder --data-dir "$scratch/files" --to npy --output "$scratch/decoded"
+  expect_status 0
+  expect_line '^1 and 1 samples in ' 1
+  [[ $(tail -c 12 "$scratch/decoded/train_images.npy" | od -An -tu1 | xargs) == '0 3 10 13 1 4 11 14 2 5 12 15' ]] ||
+    die "train_images.npy does not have the pixels of a.png by channel"
+  run "$tool" convert digits --image-size 14 --to npy --output "$scratch/cropped"
+  expect_status 1
+  expect_line 'image-size is 14, but digits has images \(1, 28, 28\) that are not decoded from files' 1
   truncate -s -1 "$scratch/npy/train_images.npy"
   run "$tool" check npy --data-dir "$scratch/npy"
   expect_status 1

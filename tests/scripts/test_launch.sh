@@ -224,6 +224,11 @@ case_allocator() {
   run env LOCKSTEP_MALLOC="$libc" "$train" "$hello"
   expect_ranks 1
   expect_line " preload=$libc" 1
+  # Of one name the system lists the library of this architecture first.
+  stub ldconfig "printf '\\t%s => %s\\n' 'libtcmalloc_minimal.so.4 (libc6,x86-64)' $libc 'libtcmalloc_minimal.so.4 (libc6)' /lib/i386-linux-gnu/none.so"
+  run env PATH="$scratch/bin:$PATH" LOCKSTEP_MALLOC=tcmalloc "$train" "$hello"
+  expect_ranks 1
+  expect_line " preload=$libc" 1
 }
 
 case_task_counts() { # local ranks as srun describes them: "2(x3),1" is two tasks on three nodes, one on the fourth

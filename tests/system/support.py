@@ -1,5 +1,6 @@
 """Runs Lockstep's programs as users do, always with a time limit, and looks at what they leave behind."""
 
+import contextlib
 import functools
 import json
 import os
@@ -11,6 +12,8 @@ import tempfile
 import time
 import unittest
 from pathlib import Path
+
+from skips import main  # noqa: F401  # the scripts' own
 
 SOURCE = Path(os.environ["LOCKSTEP_SOURCE"])
 BIN = Path(os.environ["LOCKSTEP_BIN"])
@@ -79,18 +82,35 @@ def ranks(number, command):
     return [str(RUN), str(number), *command]
 
 
-def processes_with(text):
-    """Ids of live processes that have `text` in their command line, this one apart."""
+def processes_that(condition):
+    """Ids of live processes, this one apart, for whose folder in /proc something is so."""
     found = []
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            if text.encode() in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-        except OSError:
-            pass  # it has ended meanwhile
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):  # it has ended meanwhile, or is another user's
+                if condition(entry):
+                    found.append(int(entry.name))
     return found
+
+
+def processes_with(text):
+    """Ids of live processes that have `text` in their command line, this one apart."""
+    return processes_that(lambda process: text.encode() in (process / "cmdline").read_bytes())
+
+
+def processes_below(folder):
+    """Those that have a test's folder in their command line, or that work below it: a command may name its files relative to it."""
+    working = processes_that(lambda process: os.readlink(process / "cwd").startswith(str(folder)))
+    return sorted({*processes_with(str(folder)), *working})
+
+
+def described(processes):
+    """{id: command line} of those that live."""
+    lines = {}
+    for process in processes:
+        with contextlib.suppress(OSError):
+            lines[process] = Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    return lines
 
 
 def is_stopped(process):
@@ -118,6 +138,18 @@ def losses(file, split="train"):
             for line in lines if json.loads(line)["split"] == split]
 
 
+def standing(output):
+    """{rank: step} of the ranks that a watchdog named last, from what a job printed. One that waits long for a core of a busy machine is named,
+    too, and moves again."""
+    found = {}
+    for rank, said, step in re.findall(r"rank (\d+) on host \S+ (has not moved for \d+ s: (?:at step (\d+)|before)|moves again)", output):
+        if said == "moves again":
+            found.pop(int(rank), None)
+        else:
+            found[int(rank)] = int(step or 0)
+    return found
+
+
 def checkpoints(output):
     return sorted((Path(output) / "checkpoints").glob("step-*.h5"))
 
@@ -126,23 +158,42 @@ class SystemTest(unittest.TestCase):
     def setUp(self):
         self.scratch = Path(tempfile.mkdtemp(prefix="lockstep-system-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+        self.addCleanup(self.end_left)
 
     def need_open_mpi(self, most=99):
         if not 0 < open_mpi() <= most:
             self.skipTest(f"what is tried here is a matter of Open MPI{'' if most == 99 else f' {most}'}, and PATH has another mpirun")
 
     def start(self, command, environment=None):
-        return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
-                                cwd=self.scratch, env=environment or clean_environment(), start_new_session=True)
+        """A process in a group of its own, which ends with the test at the latest."""
+        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
+                                   cwd=self.scratch, env=environment or clean_environment(), start_new_session=True)
+        self.addCleanup(self.end_process, process)
+        return process
+
+    def end_process(self, process):
+        """Kills its group and what else of this test runs, unless it has ended."""
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            self.end_left()
+            process.wait()
+        for stream in (process.stdout, process.stderr):
+            stream.close()
+
+    def end_left(self):
+        for left in processes_below(self.scratch):
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                os.kill(left, signal.SIGKILL)
 
     def finish(self, process, limit=LIMIT):
         began = time.monotonic()
         try:
             stdout, stderr = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            for left in processes_with(str(self.scratch)):
-                os.kill(left, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            self.end_left()
             stdout, stderr = process.communicate()
             self.fail(f"not over after {limit} s: {process.args}\n{stdout}\n{stderr}")
         return Result(process.returncode, stdout or "", stderr or "", time.monotonic() - began)
@@ -180,13 +231,17 @@ class SystemTest(unittest.TestCase):
         return result
 
     def expect_no_process(self):
-        self.expect_gone(str(self.scratch))  # the launcher reaps its ranks a moment after it has said so
+        """Nothing that this test has started is left; the launcher reaps its ranks a moment after it has said so."""
+        self.expect_none(lambda: processes_below(self.scratch))
 
     def expect_gone(self, text):
+        self.expect_none(lambda: processes_with(text))
+
+    def expect_none(self, processes):
         deadline = time.monotonic() + SOON
-        while processes_with(text) and time.monotonic() < deadline:
+        while processes() and time.monotonic() < deadline:
             time.sleep(0.05)
-        self.assertEqual(processes_with(text), [])
+        self.assertEqual(described(processes()), {}, "processes that are left, expected none")
 
     def state(self, path):
         return json.loads(self.succeed(program("system_state", path)).stdout)

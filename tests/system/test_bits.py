@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import subprocess
-import unittest
 
 import support
 from support import checkpoints, metrics, program, ranks
@@ -211,4 +210,4 @@ class Evaluation(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -6,7 +6,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import unittest
 from pathlib import Path
 
 import support
@@ -96,27 +95,6 @@ class Trouble(CheckpointTest):
         self.assertEqual(result.output.count("[checkpoint] the final checkpoint (step 16) could not be written: [fault point] checkpoint.write at 16"), 1, result)
         self.assertEqual(self.steps("run"), [8])
         self.expect_no_process()
-
-    def test_a_full_disk_is_named_and_tried_again(self):
-        output, copy, probe = self.scratch / "run", self.scratch / "copy", self.scratch / "probe"
-        for folder in (output, copy, probe):
-            folder.mkdir()
-        if subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", probe], capture_output=True).returncode != 0:
-            self.skipTest("a small disk cannot be mounted here (needs root)")
-        # Seen by the job alone, so what is left is copied when it has ended.
-        job = """mount -t tmpfs -o size=16m tmpfs "$1" && head -c 15900k /dev/zero >"$1/filler" || exit 99
-                 output=$1 copy=$2; shift 2; "$@"; status=$?; cp -r "$output/." "$copy"; exit $status"""
-        process = self.start(["unshare", "--mount", "sh", "-c", job, "sh", output, copy, *self.command("run", "--checkpoint-every-steps", 4)],
-                             self.faults("step.begin:stop:rank=0:at=15"))
-        stopped = self.wait_for_stopped(process, str(output))
-        Path(f"/proc/{stopped}/root{output}/filler").unlink()
-        os.kill(stopped, signal.SIGCONT)
-        result = self.finish(process)
-        self.assertEqual(result.status, 0, result)
-        self.assertIn("checkpoint of step 4 could not be written: ", result.output)
-        self.assertIn("No space left on device", result.output)
-        self.assertEqual(self.steps("copy")[-1:], [16], result)
-        self.assertEqual([step for step, _ in metrics(copy)], list(range(1, 17)))
 
     def test_a_folder_that_is_lost_is_made_again(self):
         output, away = self.scratch / "run", self.scratch / "away"
@@ -210,6 +188,29 @@ class Trouble(CheckpointTest):
         self.assertEqual([step for step, _ in metrics(self.scratch / "run")], list(range(1, 17)))
         self.expect_no_process()
         self.succeed(self.command("run", "--checkpoint-every-steps", 4, "--resume", "auto"))
+
+
+class FullDisk(CheckpointTest):
+    def test_a_full_disk_is_named_and_tried_again(self):
+        output, copy, probe = self.scratch / "run", self.scratch / "copy", self.scratch / "probe"
+        for folder in (output, copy, probe):
+            folder.mkdir()
+        if subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", probe], capture_output=True).returncode != 0:
+            self.skipTest("a small disk cannot be mounted here (needs root)")
+        # Seen by the job alone, so what is left is copied when it has ended.
+        job = """mount -t tmpfs -o size=16m tmpfs "$1" && head -c 15900k /dev/zero >"$1/filler" || exit 99
+                 output=$1 copy=$2; shift 2; "$@"; status=$?; cp -r "$output/." "$copy"; exit $status"""
+        process = self.start(["unshare", "--mount", "sh", "-c", job, "sh", output, copy, *self.command("run", "--checkpoint-every-steps", 4)],
+                             self.faults("step.begin:stop:rank=0:at=15"))
+        stopped = self.wait_for_stopped(process, str(output))
+        Path(f"/proc/{stopped}/root{output}/filler").unlink()
+        os.kill(stopped, signal.SIGCONT)
+        result = self.finish(process)
+        self.assertEqual(result.status, 0, result)
+        self.assertIn("checkpoint of step 4 could not be written: ", result.output)
+        self.assertIn("No space left on device", result.output)
+        self.assertEqual(self.steps("copy")[-1:], [16], result)
+        self.assertEqual([step for step, _ in metrics(copy)], list(range(1, 17)))
 
 
 class OtherJobs(CheckpointTest):
@@ -313,4 +314,4 @@ class OneJobPerOutput(CheckpointTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

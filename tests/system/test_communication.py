@@ -1,7 +1,6 @@
 """What the communication options of a program do: paths that change no bit, hooks that do, and a trace of all ranks."""
 
 import json
-import unittest
 
 import support
 from support import checkpoints, program, ranks
@@ -110,4 +109,4 @@ class Trace(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

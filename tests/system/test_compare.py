@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import unittest
 
 import support
 from support import checkpoints, program, ranks
@@ -169,4 +168,4 @@ class Revisions(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

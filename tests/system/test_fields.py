@@ -184,7 +184,11 @@ class Sets(Arrays):
     def test_mistakes_are_named(self):
         for more, words in ((("--balanced",), "--balanced needs a class of each sample"), (("--vectors", "v"), "without --symmetry"),
                             (("--symmetry", "all", "--vectors", "w"), "--vectors names 'w'"), (("--mean", "1"), "expected both or none"),
-                            (("--classes", 3), "--classes is 3")):
+                            (("--classes", 3), "--classes is 3"),
+                            (("--model", "unet", "--dropout", 0.5), "--dropout is 0.5, which --model unet does not read; it is for cosmoflow, lstm, gru, tcn, encoder"),
+                            (("--model", "cnn", "--kl-weight", 2), "--kl-weight is 2, which --model cnn does not read; it is for vae"),
+                            (("--model", "cnn", "--modes", 4), "--modes is 4, which --model cnn does not read; it is for fno"),
+                            (("--focal-gamma", 1), "--focal-gamma is 1, which --loss mse does not read; it is for focal")):
             with self.subTest(more):
                 self.fail_with(ranks(2, self.command("wrong", *more)), words)
 
@@ -267,7 +271,7 @@ class Classes(Arrays):
                 self.expect_no_process()
 
 
-@unittest.skipIf(h5py is None, "no h5py")
+@unittest.skipIf(h5py is None, "h5py or NumPy is not installed (scripts/setup.sh --tests)")
 class Hdf5(Arrays):
     """Compressed files in chunks of several samples, named by a pattern."""
 
@@ -295,4 +299,4 @@ class Hdf5(Arrays):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -2,8 +2,8 @@
 
 import json
 import subprocess
-import unittest
 
+import support
 from support import LIMIT, SystemTest, clean_environment, metrics, program, ranks
 
 SIZE = ["--layers", 1, "--heads", 2, "--width", 16, "--context", 24]
@@ -27,7 +27,10 @@ class Gpt(SystemTest):
         for count in (1, 3):
             self.succeed(ranks(count, self.command(f"ranks{count}")))
         self.assertEqual(self.weights("ranks3"), self.weights("ranks1"))
-        self.assertEqual(metrics(self.scratch / "ranks3"), metrics(self.scratch / "ranks1"))
+        for split in ("eval", "epoch"):
+            losses = metrics(self.scratch / "ranks1", split)
+            self.assertEqual(len(losses), 2, f"losses of {split}, expected one for each epoch")
+            self.assertEqual(metrics(self.scratch / "ranks3", split), losses)
         self.succeed(ranks(2, self.command("parts", "--max-steps", 7, "--checkpoint-every-steps", 1)))
         self.succeed(ranks(1, self.command("parts", "--resume", "auto")))
         self.assertEqual(self.weights("parts"), self.weights("ranks1"))
@@ -81,4 +84,4 @@ class Gpt(SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

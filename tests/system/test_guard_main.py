@@ -1,7 +1,6 @@
 """A program of a user's own in the frame of train::guard_main(): whatever it throws ends all ranks soon, with one line of ours, the right status
 and no stack."""
 
-import unittest
 
 import support
 from support import program, ranks
@@ -69,4 +68,4 @@ class Errors(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -1,7 +1,6 @@
 """Faults put into one rank of a real run: the message names the rank, and what can be undone leaves no trace in the weights."""
 
 import json
-import unittest
 
 import support
 from support import checkpoints, clean_environment, metrics, program, ranks
@@ -125,4 +124,4 @@ class Samples(Guards):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

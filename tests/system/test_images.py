@@ -3,7 +3,6 @@
 import json
 import pathlib
 import struct
-import unittest
 import zlib
 
 import support
@@ -171,4 +170,4 @@ class Images(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

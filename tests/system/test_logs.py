@@ -4,8 +4,8 @@ import json
 import re
 import signal
 import socket
-import unittest
 
+import support
 from support import SystemTest, checkpoints, clean_environment, metrics, program, ranks
 
 MLP = ["--model", "mlp", "--dataset", "digits", "--limit-train", 96, "--limit-eval", 32, "--global-batch", 32, "--epochs", 2, "--threads", 1,
@@ -226,4 +226,4 @@ class DataFolder(LogsTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

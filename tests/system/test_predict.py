@@ -5,7 +5,6 @@ import csv
 import json
 import math
 import resource
-import unittest
 import zipfile
 
 import support
@@ -266,4 +265,4 @@ class Kinds(PredictTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

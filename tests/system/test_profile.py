@@ -1,6 +1,5 @@
 """--profile: a table of where the steps' time went, once, whatever the number of ranks."""
 
-import unittest
 
 import support
 from support import program, ranks
@@ -27,4 +26,4 @@ class Table(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

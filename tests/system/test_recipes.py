@@ -5,6 +5,7 @@ import math
 import unittest
 
 import recipes
+import support
 from support import SOURCE, SystemTest, metrics, program, ranks
 
 MLP = ["--model", "mlp", "--dataset", "digits", "--limit-train", 64, "--limit-eval", 32, "--global-batch", 32, "--epochs", 2, "--threads", 1,
@@ -137,4 +138,4 @@ class Unused(SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

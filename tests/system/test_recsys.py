@@ -18,10 +18,10 @@ def hashed(i):
     return f"{(i * 2654435761) % 4294967296:08x}"
 
 
-class Recsys(support.SystemTest):
+class RecsysTest(support.SystemTest):
     def command(self, output, *more):
-        return program("train_recsys", "--click-samples", 480, "--click-eval-samples", 100, "--click-fields", 3, "--click-ids", 20, "--dim", 4, "--top", "8", "--bottom", "8",
-                       "--epochs", 2, "--global-batch", 48, "--shards", 4, "--threads", 1, "--schedule", "constant", "--warmup-epochs", 0, "--output", self.scratch / output, *more)
+        return program("train_recsys", "--click-samples", 480, "--click-eval-samples", 100, "--click-fields", 3, "--click-ids", 20, "--dim", 4, "--top", "8",
+                       *(() if "towers" in more else ("--bottom", "8")), "--epochs", 2, "--global-batch", 48, "--shards", 4, "--threads", 1, "--schedule", "constant", "--warmup-epochs", 0, "--output", self.scratch / output, *more)
 
     def tensors(self, output):
         return self.state(max((self.scratch / output / "checkpoints").glob("step-*.h5")))["tensors"]
@@ -30,6 +30,20 @@ class Recsys(support.SystemTest):
         lines = [json.loads(line) for line in (self.scratch / output / "metrics.jsonl").read_text().splitlines()]
         return [{k: v for k, v in line.items() if k not in ("seconds", "samples_per_second")} for line in lines if line["split"] == "eval"]
 
+    def write_files(self):
+        line = "\t".join([str(i % 7) for i in range(13)])
+        rows = [f"{i % 2}\t{line}\t" + "\t".join("" if f == 5 else hashed(i % (f + 2)) for f in range(26)) for i in range(96)]
+        (self.scratch / "day.txt").write_text("\n".join(rows) + "\n")
+        (self.scratch / "ratings.csv").write_text("userId,movieId,rating,timestamp\n" + "".join(f"{i % 9},{i * 7 % 31},{i % 10 / 2},{i}\n" for i in range(96)))
+        (self.scratch / "table.csv").write_text("price,site,item,click\n" + "".join(f"{i % 5}.5,www.{i % 6}.org,{i % 11},{i % 2}\n" for i in range(96)))
+
+        (self.scratch / "bags.csv").write_text("age,user,genres,click\n" + "".join(f"{i % 5},{i % 9},{'|'.join(str(i * 3 % k) for k in range(2, 2 + i % 4))},{i % 2}\n" for i in range(96)))
+
+    def files(self, dataset, *more):
+        return ("--dataset", dataset, "--files", self.scratch / {"criteo": "day.txt", "ratings": "ratings.csv", "csv": "table.csv"}[dataset], *more)
+
+
+class Recsys(RecsysTest):
     def test_any_number_of_ranks_and_a_stop_change_no_bit(self):
         vocabulary = ("--click-wide", "--vocabulary", 12, "--admit-after", 2, "--evict-after", 4, "--hash-every", 2)
         for name, more in {"dlrm": (), "towers": ("--model", "towers", "--loss", "softmax", "--group-auc", "id0"), "vocabulary": vocabulary}.items():
@@ -72,18 +86,6 @@ class Recsys(support.SystemTest):
         self.fail_with(ranks(1, self.command("parts", *more, "--resume", "auto")), "is damaged; remove them to start anew")
         self.assertIn("auc", values)
 
-    def write_files(self):
-        line = "\t".join([str(i % 7) for i in range(13)])
-        rows = [f"{i % 2}\t{line}\t" + "\t".join("" if f == 5 else hashed(i % (f + 2)) for f in range(26)) for i in range(96)]
-        (self.scratch / "day.txt").write_text("\n".join(rows) + "\n")
-        (self.scratch / "ratings.csv").write_text("userId,movieId,rating,timestamp\n" + "".join(f"{i % 9},{i * 7 % 31},{i % 10 / 2},{i}\n" for i in range(96)))
-        (self.scratch / "table.csv").write_text("price,site,item,click\n" + "".join(f"{i % 5}.5,www.{i % 6}.org,{i % 11},{i % 2}\n" for i in range(96)))
-
-        (self.scratch / "bags.csv").write_text("age,user,genres,click\n" + "".join(f"{i % 5},{i % 9},{'|'.join(str(i * 3 % k) for k in range(2, 2 + i % 4))},{i % 2}\n" for i in range(96)))
-
-    def files(self, dataset, *more):
-        return ("--dataset", dataset, "--files", self.scratch / {"criteo": "day.txt", "ratings": "ratings.csv", "csv": "table.csv"}[dataset], *more)
-
     def test_files_of_users_are_trained_and_predicted(self):
         self.write_files()
         for dataset, more in {"criteo": ("--hash-ids", 50), "ratings": ("--model", "towers"), "csv": ("--inputs", "price", "--ids", "site,item", "--label", "click", "--vocabulary", 30)}.items():
@@ -101,42 +103,6 @@ class Recsys(support.SystemTest):
                 self.assertTrue(all(0 < float(row.split(",")[1]) < 1 for row in rows[1:]))
         self.fail_with(program("lockstep", "predict", self.scratch / "csv", "--ids", "item,site", "--output", self.scratch / "swapped.csv"),
                        "--ids has 'item' where the model was trained with 'site': expected the order site, item")
-
-    @unittest.skipIf(h5py is None, "no h5py")
-    def test_the_same_bits_from_text_arrays_and_records(self):
-        """Bags, too, with a vocabulary."""
-        self.write_files()
-        rows = [line.split(",") for line in (self.scratch / "bags.csv").read_text().splitlines()[1:]]
-        genres = np.full((96, 3), -1, np.int64)
-        for i, (_, _, bag, _) in enumerate(rows):
-            for j, one in enumerate(bag.split("|") if bag else []):
-                genres[i, j] = int(one)
-        count = (genres >= 0).sum(1).astype(np.int32)
-        arrays = {"age": np.array([float(r[0]) for r in rows]), "user": np.array([int(r[1]) for r in rows]), "click": np.array([int(r[3]) for r in rows], np.uint8)}
-        for name, array in (arrays | {"genres": genres.clip(0), "n": count}).items():
-            np.save(self.scratch / f"{name}.npy", array)
-        with h5py.File(self.scratch / "log.h5", "w") as file:
-            for name, array in (arrays | {"genres": genres}).items():
-                file[name] = array
-            file["flat"], file["starts"] = genres[genres >= 0], np.concatenate([[0], np.cumsum(count)])
-            lists = file.create_dataset("lists", (96,), h5py.vlen_dtype(np.int32))
-            for i in range(96):
-                lists[i] = genres[i][: count[i]]
-        packed = self.succeed(program("lockstep", "pack", "--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click",
-                             "--bags", "genres:3", "--seed", 1, "--output", self.scratch / "packed"))
-        sources = {"csv": ("csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:sum:3"),
-                   "arrays": ("arrays", "--data-dir", self.scratch, "--inputs", "age.npy", "--ids", "user.npy,genres=genres.npy", "--label", "click.npy", "--bags", "genres:sum:counts=n.npy"),
-                   "hdf5": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:sum"),
-                   "offsets": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres=flat", "--label", "click", "--bags", "genres:sum:3:offsets=starts"),
-                   "lists": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres=lists", "--label", "click", "--bags", "genres:sum:3"),
-                   "records": ("records", "--data-dir", self.scratch / "packed", "--bags", "genres:sum")}
-        for rule in (("--hash-ids", 20), ("--vocabulary", 12)):
-            for name, more in sources.items():
-                self.succeed(ranks(2, self.command(name, *rule, "--dataset", *more)))
-                self.assertEqual(self.tensors(name), self.tensors("csv"), (name, rule))
-        self.succeed(program("lockstep", "predict", self.scratch / "records", "--files", self.scratch / "packed" / "eval.index", "--output", self.scratch / "p.csv"))
-        records = int(re.search(r"eval.index: (\d+) records", packed.output).group(1))
-        self.assertEqual(len((self.scratch / "p.csv").read_text().splitlines()), 1 + records)
 
     def test_a_trace_shows_messages_of_tables(self):
         """Ids of the next step leave before this step's backward pass; rows come in and gradients leave with their bytes."""
@@ -225,11 +191,52 @@ class Recsys(support.SystemTest):
                             (("--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:counts=n"), "--bags has counts=n for the field 'genres' with the data set csv, expected it with hdf5, arrays or records"),
                             (("--freeze", "table*"), "--freeze: the pattern 'table*' matches 'table.weight', a sparse table"),
                             (("--negatives", 2), "--negatives 2 without --loss softmax"),
+                            (("--negative-exponent", 0.5), "--negative-exponent is 0.5 without --negatives"),
+                            (("--model", "deepfm"), "--bottom is 8, which --model deepfm does not read; it is for dlrm"),
+                            (("--temperature", 0.2), "--temperature is 0.2, which --model dlrm does not read; it is for towers"),
                             (("--dataset", "records", "--data-dir", self.scratch), "no train.index"),
                             (("--click-wide",), "--click-wide makes ids of 63 bits"), (("--loss", "softmax"), "expected --model towers"), (("--top", "8,x"), "--top has 'x'")):
             with self.subTest(more):
                 self.fail_with(ranks(2, self.command("wrong", *more)), words)
 
 
+@unittest.skipIf(h5py is None, "h5py or NumPy is not installed (scripts/setup.sh --tests)")
+class Sources(RecsysTest):
+    def test_the_same_bits_from_text_arrays_and_records(self):
+        """Bags, too, with a vocabulary."""
+        self.write_files()
+        rows = [line.split(",") for line in (self.scratch / "bags.csv").read_text().splitlines()[1:]]
+        genres = np.full((96, 3), -1, np.int64)
+        for i, (_, _, bag, _) in enumerate(rows):
+            for j, one in enumerate(bag.split("|") if bag else []):
+                genres[i, j] = int(one)
+        count = (genres >= 0).sum(1).astype(np.int32)
+        arrays = {"age": np.array([float(r[0]) for r in rows]), "user": np.array([int(r[1]) for r in rows]), "click": np.array([int(r[3]) for r in rows], np.uint8)}
+        for name, array in (arrays | {"genres": genres.clip(0), "n": count}).items():
+            np.save(self.scratch / f"{name}.npy", array)
+        with h5py.File(self.scratch / "log.h5", "w") as file:
+            for name, array in (arrays | {"genres": genres}).items():
+                file[name] = array
+            file["flat"], file["starts"] = genres[genres >= 0], np.concatenate([[0], np.cumsum(count)])
+            lists = file.create_dataset("lists", (96,), h5py.vlen_dtype(np.int32))
+            for i in range(96):
+                lists[i] = genres[i][: count[i]]
+        packed = self.succeed(program("lockstep", "pack", "--dataset", "csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click",
+                             "--bags", "genres:3", "--seed", 1, "--output", self.scratch / "packed"))
+        sources = {"csv": ("csv", "--files", self.scratch / "bags.csv", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:sum:3"),
+                   "arrays": ("arrays", "--data-dir", self.scratch, "--inputs", "age.npy", "--ids", "user.npy,genres=genres.npy", "--label", "click.npy", "--bags", "genres:sum:counts=n.npy"),
+                   "hdf5": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres", "--label", "click", "--bags", "genres:sum"),
+                   "offsets": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres=flat", "--label", "click", "--bags", "genres:sum:3:offsets=starts"),
+                   "lists": ("hdf5", "--files", self.scratch / "log.h5", "--inputs", "age", "--ids", "user,genres=lists", "--label", "click", "--bags", "genres:sum:3"),
+                   "records": ("records", "--data-dir", self.scratch / "packed", "--bags", "genres:sum")}
+        for rule in (("--hash-ids", 20), ("--vocabulary", 12)):
+            for name, more in sources.items():
+                self.succeed(ranks(2, self.command(name, *rule, "--dataset", *more)))
+                self.assertEqual(self.tensors(name), self.tensors("csv"), (name, rule))
+        self.succeed(program("lockstep", "predict", self.scratch / "records", "--files", self.scratch / "packed" / "eval.index", "--output", self.scratch / "p.csv"))
+        records = int(re.search(r"eval.index: (\d+) records", packed.output).group(1))
+        self.assertEqual(len((self.scratch / "p.csv").read_text().splitlines()), 1 + records)
+
+
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    support.main()

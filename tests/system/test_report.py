@@ -10,9 +10,9 @@ import signal
 import struct
 import subprocess
 import sys
-import unittest
 
 import browser
+import support
 from support import SOURCE, SystemTest, checkpoints, metrics, program, ranks
 
 MLP = ["--model", "mlp", "--dataset", "digits", "--limit-train", 96, "--limit-eval", 32, "--global-batch", 32, "--epochs", 2, "--threads", 1,
@@ -41,6 +41,16 @@ class ReportTest(SystemTest):
 
     def train(self, size, *options):
         return self.succeed(ranks(size, program("train_mnist", *MLP, "--output", self.output, *options)))
+
+    def train_twice(self, *first):
+        """A run of two ranks that is stopped and resumed, with a profile."""
+        self.train(2, *first, "--max-steps", 3, "--checkpoint-every-steps", 3)
+        self.train(2, "--profile", "--resume", "auto")  # of the three steps the first two are cold
+
+    def report(self):
+        said = self.succeed(program("lockstep", "report", self.output)).stdout.strip()
+        self.assertEqual(said, str(self.output / "report.html"))
+        return self.output / "report.html"
 
     def browser(self):
         if browser.program() is None:
@@ -128,10 +138,9 @@ class Records(ReportTest):
 
 
 class Page(ReportTest):
-    def test_the_document_follows_its_schema_and_the_page_shows_it(self):
+    def test_the_document_follows_its_schema_and_the_page_loads_nothing(self):
         import jsonschema
-        self.train(2, "--trace", self.scratch / "trace.json", "--trace-steps", 1, "--max-steps", 3, "--checkpoint-every-steps", 3)
-        self.train(2, "--profile", "--resume", "auto")  # of the three steps the first two are cold
+        self.train_twice("--trace", self.scratch / "trace.json", "--trace-steps", 1)
         document = json.loads(self.succeed(program("lockstep", "report", self.output, "--json", "--trace", self.scratch / "trace.json")).stdout)
         jsonschema.validate(document, json.loads((SOURCE / "tools" / "report" / "page" / "schema.json").read_text()))
         run = document["runs"][0]
@@ -143,20 +152,21 @@ class Page(ReportTest):
         self.assertEqual(run["options"]["global-batch"], 32)
         self.assertIn("linear", [c["name"] for c in run["profile"]["classes"]])
         self.assertEqual([t["rank"] for t in run["trace"]], [0, 1])
-        said = self.succeed(program("lockstep", "report", self.output)).stdout.strip()
-        self.assertEqual(said, str(self.output / "report.html"))
-        page = (self.output / "report.html").read_text()
-        for outside in re.findall(r'(?:src|href)="([^"#]+)"', page.split("<script>")[0]):
+        for outside in re.findall(r'(?:src|href)="([^"#]+)"', self.report().read_text().split("<script>")[0]):
             self.assertTrue(outside.startswith("data:"), outside)
-        self.shows()
+
+    def test_mistakes_are_named(self):
         self.fail_with(program("lockstep", "report", self.output, self.output), "2 runs without --output, expected --output FILE.html", status=2)
         self.fail_with(program("lockstep", "report", self.output, "--json", "--output", "r.json"), "--json with --output", status=2)
         self.fail_with(program("lockstep", "reprot"), "there is no command 'reprot'; is it 'report'?", status=2)
         self.fail_with(program("lockstep", "report", self.scratch), "expected the folder of a run", status=1)
 
-    def shows(self):
+
+class PageShown(ReportTest):
+    def test_a_browser_shows_all_sections(self):
         with self.browser() as browser:
-            browser.open(f"file://{self.output / 'report.html'}")
+            self.train_twice()
+            browser.open(f"file://{self.report()}")
             shown = browser.value("[...document.querySelectorAll('main > section:not([hidden])')].map((s) => s.id)")
             self.assertEqual(shown, ["runs", "learning", "speed", "work", "ranks", "events", "options"])
             self.assertGreaterEqual(browser.value("document.querySelectorAll('.uplot').length"), 4)
@@ -194,10 +204,10 @@ class Served(ReportTest):
             self.assertEqual(self.finish(server).status, -signal.SIGINT)
 
 
-class Watch(Served):
+class WatchShown(Served):
     def test_an_open_page_shows_what_the_run_writes_and_that_the_server_has_ended(self):
-        server, port, token = self.watch()
         with self.browser() as browser:
+            server, port, token = self.watch()
             browser.open(f"http://127.0.0.1:{port}/{token}/")
             rows = "document.querySelector('#runs tbody').textContent"
             live = "document.getElementById('live').textContent"
@@ -210,6 +220,8 @@ class Watch(Served):
             browser.wait(lambda: "lockstep watch does not answer" in browser.value(live))
             self.assertEqual(browser.errors, [])
 
+
+class Watch(Served):
     def test_it_shows_a_run_to_those_with_the_token_alone(self):
         server, port, token = self.watch()
         status, headers, page = self.ask(port, f"/{token}/")
@@ -275,4 +287,4 @@ class Accessible(Served):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import unittest
 
 import support
 from support import checkpoints, clean_environment, metrics, program, ranks
@@ -278,4 +277,4 @@ class OtherRun(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

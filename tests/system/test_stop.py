@@ -5,8 +5,6 @@ import re
 import signal
 import subprocess
 import time
-import unittest
-from pathlib import Path
 
 import support
 from support import checkpoints, is_pending, is_stopped, metrics, processes_with, program, ranks
@@ -78,15 +76,6 @@ class Signals(StopTest):
         self.assertEqual(result.status, STOPPED, result)
         self.expect_stopped(result, output)
 
-    def test_mpirun_sends_term_before_it_kills(self):
-        self.need_open_mpi()
-        environment = support.clean_environment(OMPI_MCA_odls_base_sigkill_timeout="5")
-        process, output = self.begin(2, *LONG, environment=environment)
-        os.kill(self.mpirun(output), signal.SIGTERM)
-        result = self.finish(process)
-        self.assertNotEqual(result.status, 0)
-        self.expect_stopped(result, output)
-
     def test_usr1_writes_a_checkpoint_and_goes_on(self):
         process, output = self.begin(2, *LONG)
         self.assertEqual(checkpoints(output), [])
@@ -139,6 +128,17 @@ class Signals(StopTest):
         process.terminate()
         result = self.finish(process)
         self.assertEqual(result.status, STOPPED, result)
+        self.expect_stopped(result, output)
+
+
+class LauncherKills(StopTest):
+    def test_mpirun_sends_term_before_it_kills(self):
+        self.need_open_mpi()
+        environment = support.clean_environment(OMPI_MCA_odls_base_sigkill_timeout="5")
+        process, output = self.begin(2, *LONG, environment=environment)
+        os.kill(self.mpirun(output), signal.SIGTERM)
+        result = self.finish(process)
+        self.assertNotEqual(result.status, 0)
         self.expect_stopped(result, output)
 
 
@@ -253,4 +253,4 @@ class GoesOn(StopTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

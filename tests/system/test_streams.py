@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import unittest
 from pathlib import Path
 
 import support
@@ -57,4 +56,4 @@ class Simulations(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -8,7 +8,6 @@ import signal
 import struct
 import subprocess
 import time
-import unittest
 from pathlib import Path
 
 import support
@@ -314,6 +313,7 @@ class LeftBehind(SupervisorTest):
         self.assertFalse(os.path.exists(f"/proc/{children[0]}"))
 
 
+class OpenMpiFiles(SupervisorTest):
     def test_what_open_mpi_keeps_for_a_job_is_removed(self):
         """mpirun cannot when it is killed. What belongs to other jobs stays."""
         self.need_open_mpi(4)
@@ -517,4 +517,4 @@ class Training(SupervisorTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -73,4 +73,4 @@ class Budget(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import unittest
 
 import support
 from support import program, ranks
@@ -76,4 +75,4 @@ class Tuning(support.SystemTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()

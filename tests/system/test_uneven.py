@@ -1,7 +1,6 @@
 """Ranks of one node that make different numbers of calls, in a program of a user's own without a Session: the ranks that wait say within seconds
 which rank has left, and the job ends."""
 
-import unittest
 
 import support
 from support import program, ranks
@@ -107,4 +106,4 @@ class Returned(UnevenTest):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    support.main()
