@@ -1,21 +1,37 @@
 #!/usr/bin/env bash
-# Compiles each header for users by itself, and refuses those that bring a library, or the engine of the trainer, that programs need
-# not pay for.
-# Usage: check.sh ROOT COMPILER FLAG... < list of headers, one a line; exits 1 if there is a breach.
+# Compiles headers for users and refuses those that bring a library, or the engine of the trainer, that programs need not pay for: all
+# together in both orders, in which most headers that need an earlier one fail, or with --each one by one, which takes minutes.
+# Usage: check.sh [--each] ROOT COMPILER FLAG... < list of headers, one a line; exits 1 if there is a breach.
 set -euo pipefail
+each=false
+[[ $1 != --each ]] || { each=true && shift; }
 root=$1 compiler=$2
 shift 2
+flags=("$@")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+mapfile -t headers
 status=0
-while read -r header; do
-  printf '#include "%s"\n' "$header" >"$work/alone.cpp"
-  if ! "$compiler" -std=c++20 "$@" -I"$root/framework" -I"$root" -fsyntax-only -MD -MF "$work/alone.d" "$work/alone.cpp"; then
-    echo "$header: does not compile by itself" >&2
+
+check() { # NAME HEADER...
+  local name=$1 heavy
+  shift
+  printf '#include "%s"\n' "$@" >"$work/user.cpp"
+  if ! "$compiler" -std=c++20 "${flags[@]}" -I"$root/framework" -I"$root" -fsyntax-only -MD -MF "$work/user.d" "$work/user.cpp"; then
+    echo "$name: does not compile" >&2
     status=1
-  elif heavy=$(grep -oE '[^ ]*/(CLI|nlohmann|spdlog|fmt)/[^ ]*|[^ ]*/parallel/gradient_engine\.h' "$work/alone.d" | head -n 1); then
-    echo "$header: includes $heavy" >&2
+  elif heavy=$(grep -oE '[^ ]*/(CLI|nlohmann|spdlog|fmt)/[^ ]*|[^ ]*/parallel/gradient_engine\.h' "$work/user.d" | head -n 1); then
+    echo "$name: includes $heavy; check.sh --each names the header" >&2
     status=1
   fi
-done
+}
+
+if $each; then
+  for header in "${headers[@]}"; do check "$header by itself" "$header"; done
+else
+  backwards=()
+  for header in "${headers[@]}"; do backwards=("$header" "${backwards[@]}"); done
+  check 'all headers' "${headers[@]}"
+  check 'all headers, the last one first' "${backwards[@]}"
+fi
 exit $status

@@ -2,7 +2,6 @@
 // users of both libraries; the answers' plain numbers are a JSON list on stdout. One rank, no mpirun needed.
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 
 #include "lockstep/checkpoint/file.h"
@@ -355,20 +354,20 @@ json answer(const json& request) {
 }  // namespace
 }  // namespace lockstep::parity
 
-int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: parity_runner REQUESTS.json\n");
+// Reads lists of requests, one a line, and writes a line for each: the list of answers, or {"error": what}.
+int main(int argc, char**) {
+  if (argc != 1) {
+    std::fprintf(stderr, "usage: parity_runner < REQUESTS\n");
     return 2;
   }
-  try {
-    const lockstep::comm::Environment mpi;
-    std::ifstream file(argv[1]);
+  const lockstep::comm::Environment mpi;
+  for (std::string line; std::getline(std::cin, line);) {
     nlohmann::json answers = nlohmann::json::array();
-    for (const auto& request : nlohmann::json::parse(file)) answers.push_back(lockstep::parity::answer(request));
-    std::cout << answers << '\n';
-    return 0;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "parity_runner: %s\n", error.what());
-    return 1;
+    try {
+      for (const auto& request : nlohmann::json::parse(line)) answers.push_back(lockstep::parity::answer(request));
+    } catch (const std::exception& error) {
+      answers = {{"error", error.what()}};
+    }
+    std::cout << answers << std::endl;
   }
 }

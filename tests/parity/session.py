@@ -1,6 +1,7 @@
 """Runs one piece of training in PyTorch and in Lockstep, from the same weights on the same samples."""
 import copy
 import dataclasses
+import functools
 import json
 import pathlib
 import subprocess
@@ -17,15 +18,26 @@ import judge
 RUNNER = None  # the path of parity_runner, set by the program
 
 
+@functools.cache
+def runner():
+    """One process for all requests: each start of MPI would take longer than most requests. It ends with this program."""
+    return subprocess.Popen([RUNNER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def ask(*requests):
-    """The runner's answers in one call of it; its own message becomes the test's on failure."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "requests.json"
-        path.write_text(json.dumps(requests))
-        done = subprocess.run([RUNNER, path], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise AssertionError(f"parity_runner exited with {done.returncode}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+    """The runner's answers; its own message becomes the test's on failure."""
+    process = runner()
+    try:
+        print(json.dumps(requests), file=process.stdin, flush=True)
+        line = process.stdout.readline()
+    except BrokenPipeError:
+        line = ""
+    if not line:
+        raise AssertionError(f"parity_runner ended with {process.wait()}, expected an answer to {requests}")
+    answers = json.loads(line)
+    if isinstance(answers, dict):
+        raise AssertionError(f"parity_runner: {answers['error']}")
+    return answers
 
 
 def write(path, tensors):

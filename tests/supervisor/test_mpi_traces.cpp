@@ -113,7 +113,8 @@ TEST_F(Traces, AreRemovedOnOtherHostsToo) {
   const ProbeOptions options{.agent = {"sh", "-c", "shift 0; exec sh -c \"$*\""},
                              .job = "none",
                              .traces = {job_},
-                             .limit = std::chrono::seconds(60)};
+                             .limit = std::chrono::seconds(60),
+                             .here = "another machine"};
   EXPECT_EQ(Prober(options, {"a"}).results()[0].reason, "");
   for (const fs::path& gone : {mine, window}) EXPECT_FALSE(fs::exists(gone)) << gone;
   for (const fs::path& kept : {used, others}) EXPECT_TRUE(fs::exists(kept)) << kept;

@@ -15,7 +15,7 @@ namespace {
 // With the flags of the processor that a program linked with -ffast-math sets.
 TEST(PortableBits, AreRefusedInAProcessWithoutSubnormalNumbers) {
   EXPECT_FALSE(flushes_subnormals());
-  TrainerOptions options;
+  TrainerOptions options{.global_batch = 8};
   options.rule = optim::sgd({});
   options.compile.kernels.bits = kernels::KernelOptions::Bits::Portable;
   const std::vector<data::Field> fields{{"image", Shape{4}, DType::F32}};
