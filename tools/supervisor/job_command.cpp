@@ -209,7 +209,9 @@ std::vector<std::string> JobCommand::agent() const {
 
 std::optional<JobCommand::Obstacle> JobCommand::obstacle() const {
   const std::string& program = words_[at_.program];
-  const bool here = std::ranges::all_of(hosts_.hosts, [](const auto& h) { return launch::is_this_machine(h.name); });
+  const bool here = std::ranges::all_of(hosts_.hosts, [own = launch::OwnNames::of_this_machine()](const auto& h) {
+    return is_this_machine(h.name, own);
+  });
   const bool scheduled = is_mpirun() && hosts_.hosts.empty() && !starts_by_ssh();
   if (!here || scheduled || elsewhere_ || program.find('/') == program.npos) return std::nullopt;
   struct stat found {};

@@ -19,8 +19,9 @@ ProbeOptions LostHosts::probe_options() const {
 
 std::vector<std::string> LostHosts::ask_all() {
   std::vector<std::string> asked, reasons;
+  const launch::OwnNames own = launch::OwnNames::of_this_machine();
   for (const launch::Host& host : command_.hosts().hosts) {
-    if (command_.starts_by_ssh() && !launch::is_this_machine(host.name)) asked.push_back(host.login());
+    if (command_.starts_by_ssh() && !launch::is_this_machine(host.name, own)) asked.push_back(host.login());
   }
   lost_.clear();
   for (const ProbeResult& result : Prober(probe_options(), asked).results()) {

@@ -34,7 +34,7 @@ std::optional<Interface> interface_to(const Address& peer, std::span<const Inter
 
 // The addresses of a name, or the address itself; none: it cannot be resolved. May ask a name server.
 std::vector<Address> resolve(const std::string& name);
-// The addresses that `text`, which has the form of /etc/hosts, gives to a name. Asks nobody.
+// The addresses that `text`, which has the form of /etc/hosts, gives to a name. No name server is asked.
 std::vector<Address> listed_addresses(std::string_view text, std::string_view name);
 
 // One entry of LOCKSTEP_INTERFACE on this machine: an interface, and the word for it that Open MPI takes in

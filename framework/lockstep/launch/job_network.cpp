@@ -8,7 +8,8 @@ namespace lockstep::launch {
 namespace {
 
 JobNetwork as_set(const HostList& list, const std::string& setting, const NetworkFacts& facts) {
-  const bool here = std::ranges::any_of(list.hosts, [](const Host& host) { return is_this_machine(host.name); });
+  const bool here = std::ranges::any_of(
+      list.hosts, [own = OwnNames::of_this_machine()](const Host& host) { return is_this_machine(host.name, own); });
   JobNetwork network{.reason = "LOCKSTEP_INTERFACE"};
   try {
     network.include = host::include_list(host::choose_interfaces(setting, facts.there, facts.host), facts.there);
@@ -47,8 +48,9 @@ JobNetwork find_network(const HostList& list, const std::string& setting, const 
   JobNetwork found;
   std::optional<host::Network> network;
   std::string first;
+  const OwnNames own_names = OwnNames::of_this_machine();
   for (const Host& host : list.hosts) {
-    if (is_this_machine(host.name)) continue;
+    if (is_this_machine(host.name, own_names)) continue;
     const std::optional<host::Address> address = reached(host.name, facts);
     if (!address) {
       found.warnings.push_back(formatted("{} ({}) cannot be resolved on {}: name the network with --interface",

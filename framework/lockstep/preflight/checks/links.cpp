@@ -67,7 +67,7 @@ json gather_links(const Subject& subject, Exchange& exchange) {
   const int me = takes_part ? static_cast<int>(at - peers.begin()) : -1;
   std::vector<bool> open;
   if (takes_part) open = reachable(peers, ports, static_cast<std::size_t>(me));
-  exchange.allgather("");  // from here on nobody connects but in its turn
+  exchange.allgather("");  // from here on each host connects in its turn alone
   json links = json::array();
   for (int round = 0; round < hosts + hosts % 2 - 1; ++round) {
     for (const bool lower_measures : {true, false}) {

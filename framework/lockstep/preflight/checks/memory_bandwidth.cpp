@@ -60,8 +60,8 @@ double measure(std::size_t threads) {
   return best;
 }
 
-// With the threads of the job's ranks here, as far as there are cores for them. A host without the memory for it says
-// so, and the others are measured.
+// With the threads of the job's ranks here, as far as there are cores for them. A host with too little memory for
+// the arrays gives its problem, and the other hosts are measured.
 json rate_here(const Subject& subject) {
   const int cores = std::clamp(host::available_cores().physical, 1, 16);
   try {

@@ -75,7 +75,7 @@ std::vector<std::string> connect_at_once(std::span<const Target> targets, std::c
     for (std::size_t k = waiting.size(); k-- > 0;) {
       if (waiting[k].revents == 0) continue;
       if (const int error = error_of(waiting[k].fd); error != 0) results[of[k]] = std::strerror(error);
-      sockets[of[k]] = io::FileDescriptor();  // a server that serves one client at a time does not wait for the others
+      sockets[of[k]] = io::FileDescriptor();  // else a server of one client at a time would wait for it
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(k));
       of.erase(of.begin() + static_cast<std::ptrdiff_t>(k));
     }
