@@ -14,6 +14,7 @@
 
 #include "lockstep/comm/agreement.h"
 #include "lockstep/parallel/exchange/allreduce.h"
+#include "tests/mpi/captured_log.h"
 #include "tests/mpi/harness.h"
 #include "tests/mpi/tree_values.h"
 
@@ -243,6 +244,29 @@ TEST(MpiPath, AnEngineWaitsForReductionsThatNobodyWaitedFor) {
   for (const double value : part) ASSERT_EQ(value, size * (size - 1) / 2);
   EXPECT_TRUE(whole.test());
   scattered.wait();
+}
+
+// The other ranks never make the call.
+TEST(MpiPath, MemoryThatMpiMayStillUseIsNamed) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
+  for (const bool poisoned : {false, true}) {
+    const comm::Communicator own = comm::Communicator::world();  // whose relatives know of what is given up
+    const CapturedLog log;
+    parallel::Allreduce engine(own, {.path = parallel::AllreducePath::Mpi});
+    const std::span<std::byte> bytes = engine.allocate(1000 * sizeof(double));
+    const std::span<double> data(reinterpret_cast<double*>(bytes.data()), 1000);
+    if (world().is_root()) {
+      const std::string error = error_of([&] {
+        parallel::Handle lost = engine.iallreduce(data, ReduceOp::Sum);
+        if (!poisoned) fail("test", "in between");
+        own.poison("in between");
+        lost.wait();
+      });
+      expect_contains(error, "in between");
+      expect_contains(log.text(), "[allreduce] rank 0: MPI may still read and write the memory of a failed call: ");
+    }
+    world().barrier();
+  }
 }
 
 // --- errors

@@ -86,6 +86,17 @@ TEST(TopK, SendsTheLargestAndKeepsTheRest) {
   EXPECT_EQ(gradient, (Gradient{0, 0, 0, 0, 5 * size, 6 * size, 0, 0}));
 }
 
+TEST(TopK, SendsMoreThanOneMessageCarries) {
+  const std::int64_t three = 3 * 8 * world().size();  // bytes of three elements of each rank
+  const comm::Communicator narrow = comm::Communicator::world({.message_limit = three});
+  parallel::TopKHook hook(0.5);
+  hook.begin(narrow, std::array{kElements});
+  Gradient gradient{1, -8, 3, 4, 5, 6, 7, 2};
+  reduce(hook, gradient);
+  const auto size = static_cast<float>(world().size());
+  EXPECT_EQ(gradient, (Gradient{0, -8 * size, 0, 0, 5 * size, 6 * size, 7 * size, 0}));
+}
+
 // Wherever it is and whatever stands beside it; and the step, which guards hold back, leaves nothing behind.
 TEST(TopK, WhatIsNotFiniteReachesAllRanksAndIsNotKept) {
   parallel::TopKHook hook(1.0 / kElements);
@@ -133,6 +144,41 @@ TEST(TopK, AGradientOfNothingButNaNsIsNotKeptEither) {
   reduce(hook, gradient);
   const auto size = static_cast<float>(world().size());
   EXPECT_EQ(gradient, (Gradient{0, 0, 6 * size, 5 * size, 0, 0, 0, 0})) << "what was kept before is sent after";
+}
+
+void expect_equal_engines(EngineRig& got, EngineRig& expected, const std::string& what) {
+  for (EngineRig* rig : {&got, &expected}) rig->engine().settle();
+  for (std::size_t p = 0; p < kParameters.size(); ++p) {
+    const std::string name = formatted("p{}", p);
+    const Tensor value = got.store().read(name), state = got.store().read_state(name, 0);
+    const Tensor wanted = expected.store().read(name), wanted_state = expected.store().read_state(name, 0);
+    expect_equal<float>(value.data<float>(), wanted.data<float>(), formatted("{}, values of {}", what, name));
+    expect_equal<float>(state.data<float>(), wanted_state.data<float>(), formatted("{}, state of {}", what, name));
+  }
+}
+
+// Nor does it change what a hook keeps for later, or the weights of ranks that average them every second step.
+TEST(Hooks, AStepWithoutSamplesChangesNothing) {
+  std::set<std::int64_t> all;
+  for (std::int64_t shard = 0; shard < world().size(); ++shard) all.insert(shard);
+  const auto engine_case = [](parallel::BucketHook& hook) {
+    return EngineCase{.domains = grouping("single ranks", [](int r) { return r; }).domains,
+                      .options = {.local_steps = 2, .reduction = {.hook = &hook}}};
+  };
+  parallel::TopKHook largest(0.1), usual_largest(0.1);
+  parallel::LocalHook local, usual_local;
+  for (const bool averages : {false, true}) {
+    EngineRig rig(averages ? engine_case(local) : engine_case(largest)),
+        usual(averages ? engine_case(usual_local) : engine_case(usual_largest));
+    for (std::int64_t step = 0; step < 4; ++step) {
+      const std::string what = formatted("averages {}, step {}", averages, step);
+      rig.run_step(step, all);
+      expect_equal_engines(rig, usual, what + " without samples");
+      rig.run_step(step);
+      usual.run_step(step);
+      expect_equal_engines(rig, usual, what);
+    }
+  }
 }
 
 // Tells that it has begun with a bucket.

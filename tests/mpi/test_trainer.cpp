@@ -1,5 +1,8 @@
 // With shards, a run gives the same bits at every number of ranks as on one: losses, weights, optimizer state, running
 // statistics, dropout, uneven tails, steps with fewer samples than ranks, and communicators of the caller's.
+#include <chrono>
+#include <thread>
+
 #include "lockstep/comm/mpi_interop.h"
 #include "tests/mpi/training.h"
 
@@ -33,6 +36,25 @@ TEST(Shards, AnMlpHasTheSameBits) {
     task.options.bucket_bytes = 1000;  // several buckets
     expect_bits_at_any_size(task, formatted("{} shards", shards));
   }
+}
+
+// Ranks of a node update parts of one copy of the weights, and here rank 0 does so before the others.
+TEST(Predictions, AreMadeFromWeightsThatAllRanksHaveUpdated) {
+  const Task task = with_rule(optim::sgd({.momentum = 0.9}));
+  Rig alone(Communicator::self(), task), rig(world(), task);
+  alone.trainer->step(alone.loader->next(), 0.5);
+  const data::Batch batch = rig.loader->next();
+  (void)rig.trainer->predict(batch);  // compiles, so that the prediction after the step begins at once
+  rig.trainer->before_update([] {
+    if (!world().is_root()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return 1.0;
+  });
+  rig.trainer->step(batch, 0.5);
+  const Tensor got = rig.trainer->predict(batch), expected = alone.trainer->predict(batch);
+  ASSERT_EQ(got.shape(), expected.shape());
+  for (std::size_t i = 0; i < got.data<float>().size(); ++i)
+    ASSERT_NEAR(got.data<float>()[i], expected.data<float>()[i], 1e-4) << i;
+  world().barrier();
 }
 
 TEST(Shards, TrainingReallyHappens) {

@@ -162,6 +162,18 @@ TEST(Options, ThatCannotBeMetAreRefusedAtOnce) {
   expect_contains(error([](Options& o) { o.clip_norm = -1; }), "the largest norm of the gradient is -1");
   expect_contains(error([](Options& o) { o.precision = DType::I32; }), "the precision is i32");
   expect_contains(error([](Options& o) { o.parallel.local_steps = 0; }), "0 local steps");
+  const auto local = [&](auto change) {
+    return error([&](Options& o) {
+      o.parallel.local_steps = 2;
+      change(o);
+    });
+  };
+  expect_contains(local([](Options& o) { o.clip_norm = 1; }),
+                  "clip_norm 1 with a hook that does not reduce (parallel.local_steps is 2)");
+  expect_contains(local([](Options& o) { o.guards.gradient.norm = 3; }), "guards.gradient.norm 3 with a hook");
+  expect_contains(local([](Options& o) { o.guards.gradient.spike = 4; }), "guards.gradient.spike 4 with a hook");
+  expect_contains(local([](Options& o) { o.guards.action = train::GuardAction::Skip; }),
+                  "guards.action Skip with a hook");
   expect_contains(error([](Options& o) { o.guards.verify_every = -1; }), "memory is verified every -1 updates");
   expect_contains(error([](Options& o) { o.update.weight_decay = kNan; }), "the weight decay is nan");
   expect_contains(error([](Options& o) { o.update.groups = {{.pattern = "0.*", .rate_scale = -1}}; }),

@@ -5,10 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string>
+#include <tuple>
 #include <vector>
 
+#include "lockstep/comm/communicator.h"
 #include "lockstep/parallel/reduce/bucket_blocks.h"
+#include "tests/messages.h"
 
 namespace lockstep {
 namespace {
@@ -73,17 +78,34 @@ TEST(BucketPieces, CoverEveryElementOfADomainOnce) {
   }
 }
 
-TEST(BucketPieces, TagsAreOfOnePieceAndAlikeInAllDomains) {
-  const std::vector<int> grouping{0, 0, 1, 1};
-  std::set<int> of_domain[2];
-  for (int rank = 0; rank < 4; ++rank) {
-    parallel::BucketPieces pieces(domains_of(grouping, rank), 8192);
-    std::int64_t count = 0;
-    for (int bucket = 0; bucket < 3; ++bucket) count += pieces.add(bucket, 20'000, 8).size();
-    for (std::int64_t i = 0; i < count; ++i)
-      EXPECT_TRUE(of_domain[grouping[static_cast<std::size_t>(rank)]].insert(pieces[i].tag).second);
+// Two ranks tell the messages of pieces that are under way together by their tags alone.
+TEST(BucketPieces, TagsAreOfOnePieceOfARankAndAlikeOnAllRanks) {
+  for (const std::vector<int>& grouping : all_groupings()) {
+    std::map<std::tuple<int, int, std::int64_t>, int> tags;  // by bucket, slice and index
+    for (int rank = 0; rank < static_cast<int>(grouping.size()); ++rank) {
+      parallel::BucketPieces pieces(domains_of(grouping, rank), 8192);
+      std::int64_t count = 0;
+      for (int bucket = 0; const std::int64_t elements : {20'000, 1500, 70'001, 20'000})
+        count += pieces.add(bucket++, elements, 8).size();
+      std::set<int> mine;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const parallel::BucketPiece& piece = pieces[i];
+        EXPECT_TRUE(mine.insert(piece.tag).second) << "bucket " << piece.bucket << ", slice " << piece.slice_number;
+        const auto known = tags.try_emplace({piece.bucket, piece.slice_number, piece.index}, piece.tag).first;
+        EXPECT_EQ(known->second, piece.tag) << "bucket " << piece.bucket << ", slice " << piece.slice_number;
+      }
+    }
   }
-  EXPECT_EQ(of_domain[0], of_domain[1]);
+}
+
+TEST(BucketPieces, TagsAreLimitedPerSliceAndOnlyBetweenDomains) {
+  constexpr int kMost = comm::Communicator::kMaxTag;
+  parallel::BucketPieces near(domains_of(std::vector<int>{0, 0}, 0), 1 << 20),
+      far(domains_of(std::vector<int>{0, 0, 1, 1}, 0), 1 << 20);
+  for (int bucket = 0; bucket <= kMost; ++bucket) near.add(bucket, 2 * kBlock, 4);
+  for (int bucket = 0; bucket < kMost; ++bucket) far.add(bucket, 2 * kBlock, 4);  // two slices of a piece each
+  const std::string error = error_of([&] { far.add(kMost, 2 * kBlock, 4); });
+  EXPECT_TRUE(has(error, "need 30000 tags, expected at most 29999: take larger buckets (--bucket-mb)")) << error;
 }
 
 TEST(BucketPieces, WhatOneRankOwnsTheOthersOfItsSliceReceive) {

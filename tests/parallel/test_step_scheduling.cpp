@@ -188,6 +188,39 @@ TEST(StepUpdate, TheWholeGradientMayDecide) {
   EXPECT_EQ(rank.model.first_value(0), 1 - 0.5F * 2 / 4);
 }
 
+// While the function waits for other ranks it drives communication, as the engine does for it.
+TEST(StepUpdate, NothingIsUpdatedBeforeTheFunctionOfTheCallerReturns) {
+  StepRig rig;
+  StepRank& rank = rig[0];
+  int driven = 0, before = 0;
+  rank.meanwhile = [&] { ++driven; };
+  rank.update.decision().inspect_by([&] {
+    before = driven;
+    for (int i = 0; i < 10; ++i) rank.update.advance();
+    EXPECT_EQ(rank.model.first_value(0), 1);
+    return 0.25;
+  });
+  rank.begin();
+  rank.end_forward();
+  rank.retire_all(2);
+  rank.finish();
+  EXPECT_GE(driven, before + 10);
+  EXPECT_EQ(rank.model.first_value(0), 1 - 0.5F * 2 / 4);
+  EXPECT_EQ(rank.model.first_value(1), 1 - 0.5F * 2 / 4);
+}
+
+TEST(StepUpdate, AFunctionOfTheCallerThatThrowsEndsTheStep) {
+  StepRig rig;
+  StepRank& rank = rig[0];
+  rank.update.decision().inspect_by([]() -> double { fail("test", "the factor is unknown"); });
+  rank.begin();
+  rank.end_forward();
+  rank.retire_all(2);
+  EXPECT_THROW(rank.finish(), Error);
+  for (int i = 0; i < 10; ++i) rank.update.advance();
+  EXPECT_EQ(rank.model.first_value(0), 1) << "updated without the factor";
+}
+
 TEST(StepUpdate, ClipsAndHoldsBackByTheNorm) {
   StepRig rig({.update = {.gradient = {.clip_norm = 1, .guard = true, .hold = true, .limits = {.norm = 200}}}});
   StepRank& rank = rig[0];

@@ -179,6 +179,18 @@ TEST(Wire, CarriesAll65536Words) {
   }
 }
 
+// Also those that have the largest bits of all.
+TEST(Wire, WhatIsNotANumberStaysSo) {
+  for (const parallel::Wire wire : {parallel::Wire::BF16, parallel::Wire::F16}) {
+    Vector values;
+    for (const std::uint32_t word : {0x7f800001U, 0x7fc00000U, 0x7fffe000U, 0x7ffff001U, 0x7fffffffU, 0xffffffffU})
+      values.push_back(std::bit_cast<float>(word));
+    const Vector zeros(values.size());
+    parallel::add_into<float>(std::ssize(values), zeros.data(), values.data(), wire);
+    for (const float value : values) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
 TEST(Wire, NarrowsAsTheTypesDo) {
   for (const parallel::Wire wire : {parallel::Wire::BF16, parallel::Wire::F16}) {
     Vector values{0.0F, -0.0F, 65519.9F, 65520.0F, -1e30F, 1e-30F, INFINITY, 0x1p-24F, 0x1.8p-25F, 1 + 0x1p-11F};

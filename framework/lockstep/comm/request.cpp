@@ -42,7 +42,7 @@ Request::Request(Request&& other) noexcept { *this = std::move(other); }
 
 Request& Request::operator=(Request&& other) noexcept {
   if (this != &other) {
-    withdraw();
+    give_up();
     state_ = std::exchange(other.state_, nullptr);
     description_ = other.description_;
     keeper_ = std::exchange(other.keeper_, nullptr);
@@ -56,7 +56,7 @@ Request& Request::operator=(Request&& other) noexcept {
   return *this;
 }
 
-Request::~Request() { withdraw(); }
+Request::~Request() { give_up(); }
 
 void Request::add(Part part) {
   if (parts_++ == 0) {
@@ -120,11 +120,12 @@ void Request::wait() {
   for (Backoff pause; !test();) pause.pause();
 }
 
-void Request::withdraw() noexcept {
-  if (!active()) return;
+bool Request::give_up() noexcept {
+  if (!active()) return true;
   const std::shared_ptr<CommunicatorState> state = std::move(state_);
   const Keeper keeper = std::move(keeper_);
-  if (!Environment::active()) return;
+  if (!Environment::active()) return true;
+  bool done = true;
   // Only this message owns the copied bytes, so it can be left to MPI at once.
   const bool waits = !(copied_ && description_.kind == Kind::Send);
   for (std::size_t i = done_; i < parts_; ++i) {
@@ -132,9 +133,13 @@ void Request::withdraw() noexcept {
     if (handle == MPI_REQUEST_NULL) continue;
     if (description_.kind == Kind::Receive) MPI_Cancel(&handle);
     if (completes_until(waits ? limit_of(*state->poison) : Clock::time_point{}, handle)) continue;
-    if (waits) state->poison->abandoned.store(true, std::memory_order_release);
+    if (waits) {
+      state->poison->abandoned.store(true, std::memory_order_release);
+      done = false;
+    }
     abandon({state, handle, keeper});
   }
+  return done;
 }
 
 void wait_all(std::span<Request> requests) {

@@ -41,6 +41,9 @@ class Request {
   // Makes progress; returns true once the message is complete, and at every later call.
   bool test();
   void wait();
+  // Does what the destructor does. Returns whether MPI has done with the memory of the message; if not, it is left to
+  // MPI. The Request is empty afterwards.
+  bool give_up() noexcept;
 
  private:
   friend class Communicator;
@@ -70,7 +73,6 @@ class Request {
   std::string describe(const Part& part) const;
   bool complete_next();
   void finish();
-  void withdraw() noexcept;
 
   std::shared_ptr<CommunicatorState> state_;
   Description description_;

@@ -59,15 +59,18 @@ std::vector<std::vector<MemoryChecksums::Part>> checked_parts(const OwnedParts& 
   return parts;
 }
 
-MemoryGuardOptions guard_options(const Domains& domains, const Ownership& ownership, const Updater& updater,
+MemoryGuardOptions guard_options(const NodeMemory& memory, const Ownership& ownership, const Updater& updater,
                                  const EngineOptions& options) {
   MemoryGuardOptions guard{.verify_every = options.guards.verify_every,
                            .compare_every = options.guards.compare_every,
                            .copies_have_states = !ownership.across_domains,
                            .replicas_differ = updates_by_local_gradients(options),
                            .state_names = updater.rule().states()};
+  // Not by `by_owner`, which is true on a rank that is alone in its domain and false on others: ranks would count
+  // copies differently, and one of them alone would find damage.
+  const Domains& domains = memory.domains();
   for (int r = 0; r < domains.size(); ++r)
-    guard.copy_of.push_back(ownership.by_owner ? domains.domain_of[static_cast<std::size_t>(r)] : r);
+    guard.copy_of.push_back(memory.shares() ? domains.domain_of[static_cast<std::size_t>(r)] : r);
   return guard;
 }
 

@@ -21,7 +21,8 @@ BucketReducer& with_buckets(BucketReducer& reducer, const StepMemory& memory, co
                             const Ownership& ownership, bool hooked);
 // Returns, by bucket, the parts whose checksums this rank keeps.
 std::vector<std::vector<MemoryChecksums::Part>> checked_parts(const OwnedParts& owned, std::size_t buckets);
-MemoryGuardOptions guard_options(const Domains& domains, const Ownership& ownership, const Updater& updater,
+// The result is alike on all ranks.
+MemoryGuardOptions guard_options(const NodeMemory& memory, const Ownership& ownership, const Updater& updater,
                                  const EngineOptions& options);
 
 }  // namespace lockstep::parallel

@@ -22,7 +22,7 @@ GradientEngine::GradientEngine(const comm::Communicator& comm, const WorldLayout
              with_buckets(reducer_, memory_, store, ownership(memory, options), options.reduction.hook != nullptr),
              memory.domains(), ownership(memory, options)),
       guard_(store, checked_parts(owned_, store.buckets().size()),
-             guard_options(memory.domains(), owned_.ownership(), updater, options)),
+             guard_options(memory, owned_.ownership(), updater, options)),
       reductions_(store, reducer_, world,
                   {.statistics = memory_.statistics(),
                    .squares = !memory_.squares().empty(),
@@ -117,12 +117,12 @@ void GradientEngine::finish_step() {
   if (!late()) driver_.sleep();
   timer_.end(since, reducer_.traffic(), sums_.slowest());
   const StepState& step = update_.state();
-  if (step.verdict != StepVerdict::Apply && reducer_.has_hook()) {
+  if (!step.applies() && reducer_.has_hook()) {
     settle();
     reducer_.refuse_hooked();
   }
   guard_.end_step(step.applies());
-  if (step.verdict == StepVerdict::Apply && average_.after_update(step.update.count)) average_replicas();
+  if (step.applies() && average_.after_update(step.update.count)) average_replicas();
 }
 
 // --- between steps

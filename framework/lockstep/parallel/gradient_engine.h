@@ -80,7 +80,7 @@ class GradientEngine : public plan::PlanHooks {
   void finish_step();
   // `inspect` is called between reduction and update, which then begins after the last bucket has arrived, and returns
   // a factor for the gradient. Slot 0 holds, in the parts that this rank owns, sums over samples whose total weight is
-  // in sums().
+  // in sums(). It may call collect_gradients(), then on all ranks.
   void before_update(std::function<double()> inspect) { update_.decision().inspect_by(std::move(inspect)); }
   bool late() const { return update_.buckets().late(); }  // whether updates of the last step are due
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "lockstep/comm/agreement.h"
@@ -48,7 +50,7 @@ std::string fault_of_counts(std::span<const std::int64_t> counts, int ranks, std
 class MpiReduction : public Reduction {
  public:
   MpiReduction(const comm::Communicator& comm, comm::ConstBuffer in, comm::Buffer out, Range wanted, comm::ReduceOp op)
-      : out_(out) {
+      : out_(out), rank_(comm.rank()) {
     comm::Buffer data = out;
     if (wanted.size() < in.count) {
       whole_ = allocate_aligned(static_cast<std::size_t>(in.bytes()));
@@ -64,23 +66,57 @@ class MpiReduction : public Reduction {
     }
   }
   bool advance() override {
+    check(failure_.empty(), "allreduce", "this reduction has failed before: {}", failure_);
     if (!request_.active()) return false;
-    return request_.test();
+    try {
+      return request_.test();
+    } catch (...) {
+      end(comm::current_error());
+      throw;
+    }
   }
   bool complete() override {
-    if (request_.active()) return false;
+    if (request_.active() || !failure_.empty()) return false;
     if (from_ != nullptr && out_.count > 0)
       std::memcpy(out_.data, std::exchange(from_, nullptr), static_cast<std::size_t>(out_.bytes()));
     return true;
   }
-  void give_up() noexcept override { request_ = {}; }
+  void give_up() noexcept override { end("a handle was destroyed by an exception before its reduction was complete"); }
 
  private:
+  // MPI cannot give up a collective. If it is not complete within a moment, MPI goes on with its memory: a copy, which
+  // the request keeps, or that of the caller.
+  void end(std::string_view reason) noexcept {
+    failure_ = reason;
+    if (request_.give_up() || whole_ != nullptr) return;
+    log()->error("[allreduce] rank {}: MPI may still read and write the memory of a failed call: {}", rank_, reason);
+  }
+
   comm::Buffer out_;
+  int rank_;
   std::shared_ptr<std::byte[]> whole_;
   const std::byte* from_ = nullptr;
   comm::Request request_;
+  std::string failure_;
 };
+
+// Waits for the reductions of an engine that is destroyed; returns whether all are complete.
+bool drive_forgotten(std::span<const std::shared_ptr<Reduction>> open, int rank) {
+  log()->error(
+      "[allreduce] rank {}: the engine is destroyed while {} of its reductions {} not complete: the engine waits for "
+      "all ranks, as MPI cannot give them up; expected that every handle is waited for before",
+      rank, open.size(), open.size() == 1 ? "is" : "are");
+  bool complete = true;
+  for (const std::shared_ptr<Reduction>& reduction : open) {
+    try {
+      drive(*reduction);
+    } catch (const std::exception& error) {
+      complete = false;
+      log()->error("[allreduce] rank {}: a reduction that was not waited for has failed: {}", rank, error.what());
+    }
+  }
+  return complete;
+}
 
 }  // namespace
 
@@ -100,23 +136,17 @@ Allreduce::Allreduce(const comm::Communicator& comm, const AllreduceOptions& opt
       ReductionQueue::Options{.chunk_bytes = bytes_of(choice_.domains), .threads = options.threads});
 }
 
-// MPI cannot give up a collective: until it is complete, MPI reads and writes its memory, and must not be finalised.
+// Until a reduction by MPI is complete, MPI reads and writes its memory, and must not be finalised.
 Allreduce::~Allreduce() {
   std::vector<std::shared_ptr<Reduction>> open;
   for (const std::weak_ptr<Reduction>& each : by_mpi_) {
     if (std::shared_ptr<Reduction> reduction = each.lock(); reduction && !reduction->complete())
       open.push_back(std::move(reduction));
   }
-  if (open.empty() || std::uncaught_exceptions() > 0 || comm_.poisoned() || !comm::Environment::active()) return;
-  log()->error(
-      "[allreduce] rank {}: the engine is destroyed while {} of its reductions {} not complete: the engine waits for "
-      "all ranks, as MPI cannot give them up; expected that every handle is waited for before",
-      comm_.rank(), open.size(), open.size() == 1 ? "is" : "are");
-  try {
-    for (const std::shared_ptr<Reduction>& reduction : open) drive(*reduction);
-  } catch (const std::exception& error) {
-    log()->error("[allreduce] rank {}: a reduction that was not waited for has failed: {}", comm_.rank(), error.what());
-  }
+  const bool waits = std::uncaught_exceptions() == 0 && !comm_.poisoned() && comm::Environment::active();
+  const bool complete = open.empty() || (waits && drive_forgotten(open, comm_.rank()));
+  if (!complete || comm_.has_abandoned())
+    comm::keep_for_ever(std::make_shared<std::vector<AlignedBuffer>>(std::move(private_)));
 }
 
 std::span<std::byte> Allreduce::allocate(std::size_t bytes) {

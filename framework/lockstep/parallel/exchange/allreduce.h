@@ -11,8 +11,8 @@
 // until its Handle is complete. Wrong or different calls throw AgreedError on all ranks; with `Mpi`, where ranks do not
 // compare calls, a wrong call throws Error on its rank alone. After a failure of MPI or of a rank the engine cannot be
 // used. It cancels the messages of failed calls, so that the caller may use their memory again. If a message to or from
-// a rank that no longer answers cannot be cancelled, the log says so; memory that is not from allocate() must then
-// stay.
+// a rank that no longer answers cannot be cancelled, or a reduction by MPI does not end, the log says so; memory that
+// is not from allocate() must then stay.
 #pragma once
 
 #include <cstdint>

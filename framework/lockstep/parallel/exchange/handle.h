@@ -5,7 +5,8 @@
 // The destructor of a handle that is not complete waits for the reduction, as other ranks need this rank's part, and
 // logs an error if that fails. While an exception unwinds the stack it does not wait: the engine then cannot be used
 // any more, on this rank and, where ranks share memory, on the other ranks, whose calls throw. In both cases the caller
-// may use its memory again afterwards.
+// may use its memory again afterwards, unless the log says that MPI may still read and write it: a message that cannot
+// be cancelled, or with the path `Mpi`, which cannot give up, a reduction that is not complete after a second.
 //
 // The engine must outlive its handles. An engine that is destroyed before gives up its reductions: the log says so,
 // wait() and test() of their handles throw Error, and so do calls of other ranks that wait for this rank. With the path

@@ -54,7 +54,8 @@ class SliceExchange {
   bool idle() const { return phase_ == Phase::Idle; }
   Phase phase() const { return phase_; }
 
-  // Bytes of scratch memory that this work needs between domains; reserve() allocates them before the first start().
+  // Bytes of scratch memory that this work needs between domains. reserve() allocates them, before the first advance();
+  // without it advance() allocates as much as it needs.
   std::size_t scratch_bytes(const SliceWork& work) const;
   void reserve(std::size_t bytes);
   std::int64_t sent() const { return sent_; }  // bytes sent to other domains since construction

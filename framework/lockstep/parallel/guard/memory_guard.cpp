@@ -121,6 +121,8 @@ std::vector<MemoryDamage> MemoryGuard::examine(const comm::Communicator& comm, c
     for (const auto& [block, result] : blocks) {
       if (result.source >= 0) restore(comm, *checksums_, block, result);
     }
+    // Also on ranks that share memory with one whose block was written: their plans hold what they computed from it.
+    store_.values_changed();
   }
   checksums_->record();
   recorded_version_ = store_.version();

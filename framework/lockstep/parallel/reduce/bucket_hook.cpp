@@ -50,7 +50,7 @@ void TopKHook::start(int, std::span<double>) { fail("top-k", "gradients are f64,
 
 void TopKHook::start(int number, std::span<float> gradient) {
   State& bucket = buckets_[static_cast<std::size_t>(number)];
-  auto& [mine, all] = *bucket.messages;
+  std::vector<Chosen>& mine = bucket.messages->mine;
   const auto count = static_cast<std::size_t>(chosen_of(std::ssize(gradient)));
   bucket.gradient = gradient;
   mine.clear();
@@ -65,11 +65,26 @@ void TopKHook::start(int number, std::span<float> gradient) {
     bucket.before = bucket.kept;
     mine.resize(count, mine.back());  // all ranks send the same number of elements; the copies have no effect
   }
-  all.resize(count * static_cast<std::size_t>(comm_->size()));
-  const auto bytes = [](std::vector<Chosen>& chosen) {
-    return comm::Buffer(chosen.data(), static_cast<std::int64_t>(chosen.size() * sizeof(Chosen)), comm::Element::Byte);
+  send_chosen(bucket);
+}
+
+// In as many collectives as the limit of a message over all ranks asks for; `all` has those of one after the other.
+void TopKHook::send_chosen(State& bucket) {
+  auto& [mine, all] = *bucket.messages;
+  const auto ranks = static_cast<std::size_t>(comm_->size());
+  const auto most =
+      std::max<std::size_t>(1, static_cast<std::size_t>(comm_->message_limit()) / (ranks * sizeof(Chosen)));
+  const auto bytes = [](std::span<Chosen> chosen) {
+    return comm::Buffer(chosen.data(), static_cast<std::int64_t>(chosen.size_bytes()), comm::Element::Byte);
   };
-  bucket.request = comm_->iallgather(bytes(mine), bytes(all), bucket.messages);
+  all.resize(mine.size() * ranks);
+  bucket.requests.clear();
+  for (std::size_t begin = 0; begin < mine.size(); begin += most) {
+    const std::size_t count = std::min(most, mine.size() - begin);
+    bucket.requests.push_back(comm_->iallgather(bytes(std::span(mine).subspan(begin, count)),
+                                                bytes(std::span(all).subspan(begin * ranks, count * ranks)),
+                                                bucket.messages));
+  }
 }
 
 // Moves the `count` largest kept elements into the message. Infinite sums are the largest. There is no NaN, as kept
@@ -94,7 +109,7 @@ void TopKHook::choose_largest(State& bucket, std::size_t count) {
 
 bool TopKHook::done(int number) {
   State& bucket = buckets_[static_cast<std::size_t>(number)];
-  if (!bucket.request.test()) return false;
+  if (!comm::test_all(bucket.requests)) return false;
   std::ranges::fill(bucket.gradient, 0.0F);
   for (const Chosen& c : bucket.messages->all) bucket.gradient[static_cast<std::size_t>(c.index)] += c.value;
   return true;
@@ -105,7 +120,7 @@ void TopKHook::refused() {
 }
 
 void TopKHook::end() {
-  for (State& bucket : buckets_) bucket.request = {};
+  for (State& bucket : buckets_) bucket.requests.clear();
 }
 
 }  // namespace lockstep::parallel

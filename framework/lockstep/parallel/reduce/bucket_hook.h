@@ -30,8 +30,8 @@ class BucketHook {
   virtual void start(int bucket, std::span<double> gradient) = 0;
   // Makes progress with the reduction of a bucket; returns true once the result is complete.
   virtual bool done(int bucket) = 0;
-  // The step is not applied: it is skipped, or runs again with the same samples. Called when the buckets of the step
-  // are done; what start() has changed for later steps is to be as before.
+  // The step is not applied: it is skipped, or runs again with the same samples, or no rank had a sample. Called when
+  // the buckets of the step are done; what start() has changed for later steps is to be as before.
   virtual void refused() {}
   // Ends the hook. Reductions may be incomplete; after end() the hook does not touch any gradient.
   virtual void end() {}
@@ -84,10 +84,11 @@ class TopKHook : public BucketHook {
     std::vector<float> before = {};  // the same before the present step
     std::span<float> gradient = {};  // in progress
     std::shared_ptr<Messages> messages = std::make_shared<Messages>();
-    comm::Request request = {};
+    std::vector<comm::Request> requests = {};
   };
   std::int64_t chosen_of(std::int64_t elements) const;
   void choose_largest(State& bucket, std::size_t count);
+  void send_chosen(State& bucket);
 
   double part_;
   std::optional<comm::Communicator> comm_;

@@ -19,6 +19,21 @@ void append(std::vector<Range>& ranges, Range range) {
 
 }  // namespace
 
+BucketPieces::BucketPieces(const Domains& domains, std::int64_t piece_bytes)
+    : domains_(domains),
+      piece_bytes_(piece_bytes),
+      numbers_(static_cast<std::size_t>(domains.slices())),
+      smallest_(static_cast<int>(
+          std::ranges::min(domains.members, {}, [](const auto& ranks) { return ranks.size(); }).size())) {}
+
+// The tag of a slice's piece, by its number among those of the slice. Of a domain of n ranks, the slices that one rank
+// drives are n apart or a multiple of it, and n is not below that of the smallest domain: so slice / smallest_ differs
+// between the slices that a rank drives. Slices with one value have no rank in common and share tags.
+std::int64_t BucketPieces::tag(int slice, std::int64_t number) const {
+  const int per_number = (domains_.slices() + smallest_ - 1) / smallest_;
+  return number * per_number + slice / smallest_;
+}
+
 Range BucketPieces::slice(std::int64_t elements, int slice) const {
   return part_in_blocks({0, elements}, domains_.slices(), slice, kBlock);
 }
@@ -33,16 +48,22 @@ Range BucketPieces::part(const BucketPiece& piece, int domain) const {
 
 Range BucketPieces::add(int bucket, std::int64_t elements, std::int64_t element_bytes) {
   const std::int64_t chunk = std::max<std::int64_t>(1, piece_bytes_ / element_bytes), first = std::ssize(pieces_);
+  std::int64_t tags = 0;
   for (int s = 0; s < domains_.slices(); ++s) {
     const Range range = slice(elements, s);
     if (range.size() == 0) continue;
     const std::int64_t count = domains_.count() > 1 ? std::max<std::int64_t>(1, range.size() / chunk) : 1;
-    for (std::int64_t i = 0; i < count; ++i, ++tags_) {
-      if (drives(s)) pieces_.push_back({bucket, range, i, count, s, tags_});
+    std::int64_t& number = numbers_[static_cast<std::size_t>(s)];
+    for (std::int64_t i = 0; i < count; ++i, ++number) {
+      if (drives(s)) pieces_.push_back({bucket, range, i, count, s, static_cast<int>(tag(s, number))});
     }
+    tags = std::max(tags, tag(s, number - 1) + 1);
   }
-  check(tags_ <= comm::Communicator::kMaxTag, "reduction", "bucket {}: {} pieces, expected at most {}: larger ones",
-        bucket, tags_, comm::Communicator::kMaxTag);
+  check(
+      domains_.count() == 1 || tags <= comm::Communicator::kMaxTag, "reduction",
+      "bucket {}: its messages and those of the buckets before need {} tags, expected at most {}: take larger buckets "
+      "(--bucket-mb) or the same number of ranks on every node",
+      bucket, tags, comm::Communicator::kMaxTag);
   return {first, std::ssize(pieces_)};
 }
 

@@ -15,16 +15,17 @@ struct BucketPiece {
   int bucket;
   Range slice;                // of the bucket
   std::int64_t index, count;  // one of `count` pieces of the slice
-  int slice_number, tag;      // tag: of its messages, different for all pieces of all buckets
+  int slice_number, tag;      // tag: of its messages, different for all pieces of all buckets that a rank drives
 };
 
 class BucketPieces {
  public:
   static constexpr std::int64_t kBlock = 1024;  // elements
 
-  BucketPieces(const Domains& domains, std::int64_t piece_bytes) : domains_(domains), piece_bytes_(piece_bytes) {}
+  BucketPieces(const Domains& domains, std::int64_t piece_bytes);
 
-  // Cuts the next bucket and returns the range of its pieces. Throws Error if there are more pieces than tags.
+  // Cuts the next bucket and returns the range of its pieces. Throws Error, alike on all ranks, if domains exchange
+  // more pieces than there are tags.
   Range add(int bucket, std::int64_t elements, std::int64_t element_bytes);
   // Piece i of those that this rank drives, over all buckets in order.
   const BucketPiece& operator[](std::int64_t i) const { return pieces_[static_cast<std::size_t>(i)]; }
@@ -39,13 +40,15 @@ class BucketPieces {
 
  private:
   bool drives(int slice) const { return domains_.driver(domains_.mine(), slice) == domains_.rank; }
+  std::int64_t tag(int slice, std::int64_t number) const;
   Range slice(std::int64_t elements, int slice) const;
   Range part_of_slice(Range slice, int domain) const;
 
   Domains domains_;
   std::int64_t piece_bytes_;
   std::vector<BucketPiece> pieces_;
-  int tags_ = 0;  // of all pieces of all drivers
+  std::vector<std::int64_t> numbers_;  // by slice: the number of its pieces, of all buckets
+  int smallest_;                       // ranks of the smallest domain
 };
 
 }  // namespace lockstep::parallel

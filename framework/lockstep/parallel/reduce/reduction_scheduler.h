@@ -14,7 +14,8 @@
 
 namespace lockstep::parallel {
 
-// Numbers of a step's buckets in the BucketReducer: the statistics first, the store's buckets, the squares if any.
+// Numbers of a step's buckets in the BucketReducer: the statistics first, the store's buckets, the squares if any, the
+// norms of parameters if any (update/tensor_norms.h).
 constexpr int kStatisticsReduction = 0;
 constexpr int reduction_of(std::size_t bucket) { return static_cast<int>(bucket) + 1; }
 
@@ -27,7 +28,7 @@ class ReductionScheduler {
     std::vector<std::span<double>> noise = {};
     Wire wire = Wire::Exact;
   };
-  // `reducer` has the buckets of the step (with_buckets() in gradient_engine.cpp). `store` and `reducer` outlive the
+  // `reducer` has the buckets of the step (with_buckets() in engine_setup.h). `store` and `reducer` outlive the
   // scheduler.
   ReductionScheduler(const plan::ParameterStore& store, BucketReducer& reducer, const WorldLayout& world,
                      Options options);

@@ -1,5 +1,7 @@
 #include "lockstep/parallel/tables/all_to_all.h"
 
+#include "lockstep/core/backoff.h"
+
 namespace lockstep::parallel {
 namespace {
 
@@ -58,6 +60,14 @@ bool AllToAll::advance() {
     phase_ = Phase::Done;
   }
   return true;
+}
+
+void complete(AllToAll& messages, const std::function<void()>& waiting) {
+  for (Backoff pause; !messages.done();) {
+    if (messages.advance()) continue;
+    waiting();
+    pause.pause();
+  }
 }
 
 }  // namespace lockstep::parallel

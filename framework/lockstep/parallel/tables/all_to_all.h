@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -56,5 +57,9 @@ class AllToAll {
   std::vector<comm::Request> requests_;
   Phase phase_ = Phase::Done;
 };
+
+// Goes on with a round until it is done. `waiting` is called again and again while nothing moves, as other ranks may
+// wait for what it drives.
+void complete(AllToAll& messages, const std::function<void()>& waiting);
 
 }  // namespace lockstep::parallel

@@ -1,6 +1,7 @@
-// An exact sum of numbers that are not negative, in f64: it is rounded once, at the end. So it depends neither on the
-// order of the numbers nor on the ranks that add them: the words of several sums add up, one by one, to those of the
-// sum of all (Kulisch, "Computer arithmetic and validity" (2013), chapter 8). One thread.
+// An exact sum of numbers that are not negative, in f64: additions of numbers round nothing, and value() rounds when it
+// adds up the words, always in one order. So it depends neither on the order of the numbers nor on the ranks that add
+// them: the words of several sums add up, one by one, to those of the sum of all (Kulisch, "Computer arithmetic and
+// validity" (2013), chapter 8). One thread.
 #pragma once
 
 #include <array>
@@ -13,8 +14,8 @@ namespace lockstep::parallel {
 
 class ExactSum {
  public:
-  // Word i counts multiples of 2^(32 i - 1074); the last word counts numbers that are not finite. Fewer than 2^31
-  // additions in all fit.
+  // Word i counts multiples of 2^(32 i - 1074); the last word counts numbers that are not finite. 2^30 additions in all
+  // fit: each adds less than 2^33 to a word.
   static constexpr std::size_t kDigits = 68;
   using Words = std::array<std::int64_t, kDigits + 1>;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "lockstep/core/backoff.h"
 #include "lockstep/core/log.h"
 #include "lockstep/parallel/tables/table_memory.h"
 
@@ -185,11 +184,7 @@ void HotRows<T>::append_sums(std::size_t table, const RowView<T>& sums) {
 template <class T>
 void HotRows<T>::run_round() {
   messages_.start();
-  for (Backoff pause; !messages_.done();) {
-    if (messages_.advance()) continue;
-    waiting_();
-    pause.pause();
-  }
+  complete(messages_, waiting_);
 }
 
 template class HotRows<float>;

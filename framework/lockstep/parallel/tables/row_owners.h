@@ -1,6 +1,6 @@
 // The ranks that own rows. A group of ranks has one copy of all tables, and each rank of the group owns a part of the
 // rows: it alone updates them. Sharded tables have one group, all ranks of the job; replicated ones have a group for
-// each domain whose ranks share memory, or one rank each. A value; equal on all ranks except for `rank`.
+// each domain whose ranks share memory, or one rank each. A value; equal on all ranks except for `my_group` and `me`.
 #pragma once
 
 #include <algorithm>
@@ -12,22 +12,20 @@
 namespace lockstep::parallel {
 
 struct RowOwners {
-  int rank = 0;
   bool sharded = false;
   RowPlacement placement = RowPlacement::Hash;  // within each group
   std::vector<std::vector<int>> groups;         // ranks, ascending
   int my_group = 0, me = 0;                     // this rank's group, and its number there
 
   static RowOwners of_shards(int rank, int size, RowPlacement placement) {
-    RowOwners owners{
-        .rank = rank, .sharded = true, .placement = placement, .groups = std::vector<std::vector<int>>(1), .me = rank};
+    RowOwners owners{.sharded = true, .placement = placement, .groups = std::vector<std::vector<int>>(1), .me = rank};
     for (int r = 0; r < size; ++r) owners.groups[0].push_back(r);
     return owners;
   }
   // `shares`: the ranks of a domain see one copy.
   static RowOwners of_copies(const Domains& domains, bool shares) {
     const Domains groups = shares ? domains : Domains::single_ranks(domains.rank, domains.size());
-    return {.rank = domains.rank, .groups = groups.members, .my_group = groups.mine(), .me = groups.local_rank()};
+    return {.groups = groups.members, .my_group = groups.mine(), .me = groups.local_rank()};
   }
   const std::vector<int>& mine() const { return groups[static_cast<std::size_t>(my_group)]; }
   // `rows`: of a table.

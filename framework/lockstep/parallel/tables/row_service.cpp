@@ -1,6 +1,5 @@
 #include "lockstep/parallel/tables/row_service.h"
 
-#include "lockstep/core/backoff.h"
 #include "lockstep/core/error.h"
 #include "lockstep/parallel/tables/row_words.h"
 
@@ -54,15 +53,8 @@ void RowService<T>::end() {
 
 template <class T>
 bool RowService<T>::round() {
-  const auto complete = [this](AllToAll& messages) {
-    for (Backoff wait; !messages.done();) {
-      if (messages.advance()) continue;
-      waiting_();
-      wait.pause();
-    }
-  };
   requests_.start();
-  complete(requests_);
+  complete(requests_, waiting_);
   bool active = false;
   for (int r = 0; r < comm_.size(); ++r) {
     active = active || requests_.incoming(r)[kActive] != 0;
@@ -73,7 +65,7 @@ bool RowService<T>::round() {
         static_cast<std::int64_t>(row_words<T>(mine.size() - kFirstRow, stored.table().width));
   }
   answers_.start(lengths_);
-  complete(answers_);
+  complete(answers_, waiting_);
   return active;
 }
 

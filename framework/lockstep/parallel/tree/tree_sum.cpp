@@ -11,10 +11,13 @@ namespace lockstep::parallel {
 namespace {
 
 // Equals static_cast<float>(Float16(value)). It computes all cases and selects one, so that loops are vectorised.
+// Comparisons are of signed numbers, for which there are vector instructions; additions are not, as they would overflow
+// for some NaNs.
 float rounded_to_f16(float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
-  const auto magnitude = static_cast<std::int32_t>(word & 0x7fffffffU);
-  const std::int32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1)) & ~0x1fff;
+  const std::uint32_t bits = word & 0x7fffffffU;
+  const auto magnitude = static_cast<std::int32_t>(bits);
+  const auto normal = static_cast<std::int32_t>((bits + 0xfffU + ((bits >> 13) & 1U)) & ~0x1fffU);
   const auto subnormal = std::bit_cast<std::int32_t>((std::bit_cast<float>(magnitude) + 0.5F) - 0.5F);
   std::int32_t result = magnitude < 0x38800000 ? subnormal : normal;
   result = magnitude >= 0x477ff000 ? 0x7f800000 : result;

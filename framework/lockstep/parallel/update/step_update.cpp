@@ -1,7 +1,6 @@
 #include "lockstep/parallel/update/step_update.h"
 
 #include <cmath>
-#include <utility>
 
 namespace lockstep::parallel {
 
@@ -20,7 +19,7 @@ void StepUpdate::begin(const StepStart& start) {
 
 void StepUpdate::open() {
   state_ = {.update = next_, .posted = true};
-  judged_ = false;
+  judgement_ = Judgement::Due;
   norms_.open();
   buckets_.open();
   parts_.reductions.open();
@@ -37,6 +36,7 @@ bool StepUpdate::advance() {
     throw;
   }
   if (further_ != nullptr) moved = further_->advance() || moved;
+  if (judgement_ == Judgement::Underway) return moved;  // the factor for the gradient is not known yet
   if (!state_.sums_known && !take_sums()) return moved;
   if (!state_.decided && !decide()) return moved;
   moved = update_further() || moved;
@@ -64,13 +64,17 @@ bool StepUpdate::decide() {
   if (decision_.waits_for_gradient()) {
     if (!parts_.reductions.is_gradient_reduced()) return false;
     if (further_ != nullptr && !further_->is_reduced()) return false;
-    if (!std::exchange(judged_, true)) {
-      const double further = further_ != nullptr && decision_.judges_norm() ? further_->squares() : 0;
-      decision_.decide(state_, parts_.sums.sums()[kSampleSum], further);
-    }
+    if (judgement_ == Judgement::Due) judge();
     if (!norms_.advance(state_)) return false;
   }
   return state_.decided = true;
+}
+
+void StepUpdate::judge() {
+  judgement_ = Judgement::Underway;
+  const double further = further_ != nullptr && decision_.judges_norm() ? further_->squares() : 0;
+  decision_.decide(state_, parts_.sums.sums()[kSampleSum], further);
+  judgement_ = Judgement::Done;
 }
 
 bool StepUpdate::update_further() {

@@ -46,8 +46,11 @@ class StepUpdate {
   void begin(const StepStart& start);
   // Call it before the control block of the last shard is sent, and after all updates of the previous step.
   void open();
-  bool advance();  // whether anything moved; throws Error of communication, or where ranks are not in the same step
-  void end();      // tells the store that values changed; late updates may still be due
+  // Returns whether anything moved; throws Error of communication, or where ranks are not in the same step. The
+  // function of GradientDecision::inspect_by() may call it while it waits: then it drives communication and updates
+  // nothing.
+  bool advance();
+  void end();  // tells the store that values changed; late updates may still be due
 
   const StepState& state() const { return state_; }  // of the last step that was opened
   std::int64_t ended() const { return ended_; }      // number of the last update that was ended here; 0: none
@@ -58,8 +61,11 @@ class StepUpdate {
   const GradientDecision& decision() const { return decision_; }
 
  private:
+  // Of the step, by decision_. It stays at Underway if the caller's function throws: the step is then never applied.
+  enum class Judgement : std::uint8_t { Due, Underway, Done };
   bool take_sums();
   bool decide();
+  void judge();
   bool update_further();
 
   Parts parts_;
@@ -71,7 +77,7 @@ class StepUpdate {
   UpdateStep next_;  // of the step that has begun
   StepState state_;
   FurtherGradients* further_ = nullptr;
-  bool judged_ = false;  // decision_ has decided
+  Judgement judgement_ = Judgement::Due;
   std::int64_t ended_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <string_view>
 
 #include "lockstep/core/error.h"
@@ -13,6 +14,26 @@ namespace {
 
 constexpr std::int64_t kMostShards = 1 << 20, kMostSamples = (std::int64_t{1} << 31) - 1;
 constexpr double kGiB = 1 << 30, kMostBytes = 1024 * kGiB;
+
+// Returns the option by which a step looks at norms of the whole gradient, with its value; an empty text without one.
+std::string option_of_norms(const TrainerOptions& o) {
+  if (o.noise_scale) return "noise_scale";
+  if (o.rule->uses_norms()) return formatted("rule {}", o.rule->name());
+  if (o.update.clip_layer_norm != 0) return formatted("update.clip_layer_norm {}", o.update.clip_layer_norm);
+  if (o.clip_norm > 0) return formatted("clip_norm {}", o.clip_norm);
+  if (o.guards.gradient.norm > 0) return formatted("guards.gradient.norm {}", o.guards.gradient.norm);
+  if (o.guards.gradient.spike > 0) return formatted("guards.gradient.spike {}", o.guards.gradient.spike);
+  return o.guards.action == GuardAction::Skip ? "guards.action Skip" : "";
+}
+
+void check_local_steps(const TrainerOptions& o) {
+  if (o.parallel.hook == nullptr || o.parallel.hook->reduces()) return;
+  const std::string option = option_of_norms(o);
+  check(option.empty(), kTrainerSite,
+        "{} with a hook that does not reduce (parallel.local_steps is {}), expected an update and guards without norms "
+        "of the gradient: no rank has the whole gradient",
+        option, o.parallel.local_steps);
+}
 
 void check_options(const TrainerOptions& o, int ranks) {
   check(o.global_batch >= 1, kTrainerSite, "the global batch is {} samples, expected at least 1", o.global_batch);
@@ -37,13 +58,6 @@ void check_options(const TrainerOptions& o, int ranks) {
   check(std::isfinite(o.clip_norm) && o.clip_norm >= 0, kTrainerSite,
         "the largest norm of the gradient is {}, expected a positive number, or 0 for any", o.clip_norm);
   check(o.parallel.local_steps >= 1, kTrainerSite, "{} local steps, expected at least 1", o.parallel.local_steps);
-  const bool alone = o.parallel.hook != nullptr && !o.parallel.hook->reduces();
-  check(!alone || (!o.rule->uses_norms() && o.update.clip_layer_norm == 0 && !o.noise_scale), kTrainerSite,
-        "{} with a hook that does not reduce, expected an update without norms of whole parameters: no rank has the "
-        "whole gradient",
-        o.noise_scale          ? "the noise scale"
-        : o.rule->uses_norms() ? o.rule->name()
-                               : "clipping by parameter");
   const std::int64_t parts = std::max<std::int64_t>(o.shards, ranks);
   check(!o.noise_scale || std::min(parts, o.global_batch) >= 2, kTrainerSite,
         "the noise scale of the gradient with {} shards of {} samples, expected at least two shards (or ranks) with "
@@ -72,6 +86,7 @@ void check_size(const TrainerOptions& o, const std::vector<data::Field>& fields,
 
 void check_trainer_options(const TrainerOptions& options, const std::vector<data::Field>& fields, int ranks) {
   check_options(options, ranks);
+  check_local_steps(options);
   check_size(options, fields, ranks);
 }
 

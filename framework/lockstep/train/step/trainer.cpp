@@ -71,6 +71,7 @@ Totals Trainer::evaluate(data::Loader& loader, const std::function<void(std::int
 
 Tensor Trainer::predict(const data::Batch& batch) {
   parts_->require_ranks();
+  parts_->engine.settle();  // other ranks of the node may still write their parts of the weights
   parts_->runner.forget();  // the prediction reuses the memory of the last step
   BatchFeed::check_batch(batch);
   check(batch.samples() > 0, "trainer", "a batch without samples, expected at least one to predict");

@@ -87,8 +87,9 @@ class Trainer {
   Totals evaluate(data::Loader& loader, const std::function<void(std::int64_t)>& progress = {});
 
   // Returns the model's prediction for the samples of a batch, (samples, ...) in logical order, computed by this rank
-  // alone from the weights, not from their average; fields that it does not read may be missing. Throws Error without a
-  // prediction of the model function and for an empty batch. After late updates, all ranks must call settle() before.
+  // alone from the weights, not from their average; fields that it does not read may be missing. Waits until the last
+  // step's weights are complete, as settle() does. Throws Error without a prediction of the model function and for an
+  // empty batch.
   Tensor predict(const data::Batch& batch);
 
   // Returns the loss and the number of this rank's samples in the last step.
@@ -153,7 +154,8 @@ class Trainer {
   const parallel::WorldLayout& world() const;
   // Describes the path of gradients and the parts of updates, with reasons, for the log.
   std::string describe_parallel() const;
-  // Finishes late updates of the last step; with late_updates, all ranks must call it together.
+  // Waits until all ranks that share this rank's weights have made their parts of the last update, and makes late
+  // updates of this rank. With late_updates, all ranks must call it together: they wait for each other's messages.
   void settle();
   // Gives rows of a sparse table their first values and states again, as in a new run; the list is the same on all
   // ranks. Collective. Throws Error, and changes nothing, for a table or a row that the model does not have.
