@@ -60,7 +60,10 @@ void Hdf5Dataset::make_readers() {
         options_.processes);
   const auto readers = static_cast<std::size_t>(std::max(options_.processes, 1));
   const std::size_t sets = selections_.size() * static_cast<std::size_t>(std::clamp(options_.open_files, 1, 8));
-  const io::Hdf5ReaderOptions each{.open_files = options_.open_files, .chunk_cache = options_.cache / (readers * sets)};
+  const io::Hdf5ReaderOptions each{.open_files = options_.open_files,
+                                   .chunk_cache = options_.cache / (readers * sets),
+                                   .all_caches = options_.cache / readers,
+                                   .sets_at_once = selections_.size()};
   for (std::size_t i = 0; i < readers; ++i)
     readers_.push_back(options_.processes == 0 ? io::make_hdf5_reader(each) : io::make_isolated_hdf5_reader(each));
 }

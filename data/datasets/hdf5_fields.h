@@ -31,9 +31,11 @@ struct Hdf5Options {
   // Inputs and targets, by the names of their fields, that are bags of ids (--bags): where their datasets have ids of
   // any number for a sample (hdf5_bags.h), the field is I64 (places). Neither with groups nor with slices.
   std::vector<ClickBag> bags{};
-  int processes = 1;                           // that read; 0: this process reads, one thread at a time
-  int open_files = 32;                         // in each of them
-  std::size_t cache = std::size_t{256} << 20;  // bytes of decoded chunks, in all of them together
+  int processes = 1;    // that read; 0: this process reads, one thread at a time
+  int open_files = 32;  // in each of them
+  // Bytes of decoded chunks in all of them together. The chunks of one sample stay in each also if they are more, up to
+  // 2 GiB.
+  std::size_t cache = std::size_t{256} << 20;
 };
 
 // Any thread may read.

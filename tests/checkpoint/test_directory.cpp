@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <tuple>
 
 #include "lockstep/checkpoint/weights_source.h"
@@ -110,6 +113,37 @@ TEST_F(CheckpointDirectory, PruneKeepsMultiplesForEver) {
   EXPECT_EQ(steps(), (Steps{10, 20, 25, 30}));
 }
 
+// No file can be opened as long as an object lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    check_call(::getrlimit(RLIMIT_NOFILE, &before_) == 0, "test", "getrlimit");
+    const rlimit none{0, before_.rlim_max};
+    check_call(::setrlimit(RLIMIT_NOFILE, &none) == 0, "test", "setrlimit");
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+// The rights of a user whom the modes of files stop, as long as an object lives; root has no such limits.
+class AsNobody {
+ public:
+  AsNobody() : was_root_(::geteuid() == 0), works_(!was_root_ || ::seteuid(65534) == 0) {}
+  ~AsNobody() {
+    if (was_root_ && works_ && ::seteuid(0) != 0) std::abort();
+  }
+  AsNobody(const AsNobody&) = delete;
+  AsNobody& operator=(const AsNobody&) = delete;
+  bool works() const { return works_; }  // whether the system has such a user
+
+ private:
+  bool was_root_, works_;
+};
+
 Score scored(double loss, double accuracy) { return {.loss = loss, .metrics = {{"accuracy", accuracy}}}; }
 
 TEST_F(CheckpointDirectory, PruneKeepsTheBestByItsNote) {
@@ -173,6 +207,57 @@ TEST_F(CheckpointDirectory, TheBestIsTheOneOfTheNewestRule) {
   std::vector<std::int64_t> damaged;
   EXPECT_EQ(best_whole(dir_, [&](const Entry& entry, const std::string&) { damaged.push_back(entry.step); })->step, 4);
   EXPECT_EQ(damaged, (Steps{3}));
+}
+
+TEST_F(CheckpointDirectory, ASearchEndsAtAFileThatTheSystemDoesNotGive) {
+  const Checkpoint contents = sample_checkpoint();
+  const Retention rule{.best = "loss"};
+  for (const auto& [step, loss] : {std::pair{1, 0.75}, std::pair{2, 0.5}, std::pair{3, 0.25}}) {
+    save(path_for(dir_, step), Draft{.tensors = io::source_of(contents.tensors),
+                                     .metadata = contents.metadata,
+                                     .note = note_of("", Score{.loss = loss}, rule)});
+  }
+  flip_a_bit(3);  // so that a search reports it, and goes on to step 2
+  EXPECT_EQ(newest_whole(dir_)->step, 2);
+  EXPECT_EQ(best_whole(dir_)->step, 2);
+  for (const bool best : {false, true}) {
+    std::optional<NoDescriptors> none;
+    std::string reason = "no error";
+    try {
+      const auto report = [&](const Entry&, const std::string&) { none.emplace(); };
+      if (best) {
+        best_whole(dir_, report);
+      } else {
+        newest_whole(dir_, report);
+      }
+    } catch (const Unavailable& error) {
+      reason = error.what();
+    }
+    none.reset();
+    EXPECT_TRUE(has(reason, "step-0000000002.h5: open: Too many open files")) << reason;
+  }
+}
+
+TEST_F(CheckpointDirectory, PruneKeepsWhatMayBeTheBest) {
+  const Checkpoint contents = sample_checkpoint();
+  for (const auto& [step, loss] : {std::pair{1, 0.25}, std::pair{2, 0.75}, std::pair{3, 0.5}, std::pair{4, 0.625}}) {
+    save(path_for(dir_, step), Draft{.tensors = io::source_of(contents.tensors),
+                                     .metadata = contents.metadata,
+                                     .note = note_of("", Score{.loss = loss})});
+    fs::permissions(path_for(dir_, step), step == 1 ? fs::perms::none : fs::perms{0644});
+  }
+  fs::permissions(dir_, fs::perms::all);
+  const io::Folder folder(dir_);
+  {
+    const AsNobody nobody;
+    if (!nobody.works()) GTEST_SKIP() << "no other user here";
+    prune(folder, {.last = 1, .best = "loss"}, 4);
+    EXPECT_THROW(best(folder, {.best = "loss"}), Unavailable);
+  }
+  EXPECT_EQ(steps(), (Steps{1, 3, 4})) << "step 1, which cannot be read, may be the best, and is";
+  fs::permissions(path_for(dir_, 1), fs::perms{0644});
+  prune(folder, {.last = 1, .best = "loss"}, 4);
+  EXPECT_EQ(steps(), (Steps{1, 4}));
 }
 
 TEST(Retention, IsReadFromText) {

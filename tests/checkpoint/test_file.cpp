@@ -168,6 +168,9 @@ TEST_F(CheckpointFile, LoadsFormatVersion1) {
   put(path_, bytes);
   EXPECT_NO_THROW(verify(path_));
   EXPECT_EQ(read_note(path_), "");
+  std::vector<std::byte> version_0 = bytes;
+  version_0[28] = std::byte{'0'};  // behind the magic and "version "
+  EXPECT_NE(error_of([&] { parse(version_0, "none"); }).find("none: damaged: the header"), std::string::npos);
   bytes.back() ^= std::byte{1};
   EXPECT_NE(error_of([&] { parse(bytes, "old"); }).find("old: damaged"), std::string::npos);
 }

@@ -113,6 +113,30 @@ TEST_F(Increments, NeedTheirBaseAsItWas) {
   EXPECT_EQ(newest_whole(dir_)->step, 3);
 }
 
+TEST_F(Increments, SayWhetherTheirBaseIsDamagedOrUnavailable) {
+  const Checkpoint first = make(10);
+  const Base base = save_base(4, first);
+  Checkpoint now = make(20);
+  save_increment(6, base, first, {2}, now);
+  const auto reason_with = [&](const OpenBase& open) {
+    try {
+      io::FileReader reader(path_for(dir_, 6));
+      open_checkpoint(reader, open, {});
+    } catch (const Unavailable& error) {
+      return formatted("unavailable: {}", error.what());
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(reason_with([](const std::string&) -> io::FileReader { throw Unavailable("[test] no memory"); }),
+            "unavailable: [test] no memory");
+  const std::string missing =
+      reason_with([&](const std::string& name) { return io::FileReader(dir_ / "elsewhere" / name); });
+  EXPECT_TRUE(has(missing, "a file that it needs and that cannot be used")) << missing;
+  EXPECT_FALSE(missing.starts_with("unavailable")) << missing;
+}
+
 TEST_F(Increments, KeepTheirBaseFromBeingPruned) {
   const Checkpoint first = make(10);
   save_base(2, first);

@@ -25,6 +25,7 @@ TEST(ChildProcess, SendsWhatItReads) {
   ASSERT_TRUE(child.read(words));
   EXPECT_STREQ(reinterpret_cast<const char*>(words.data()), "words");
   EXPECT_EQ(child.wait(), "exit status 0");
+  EXPECT_EQ(child.wait(), "an unknown status (it was asked for before)") << "and not that of another child";
 }
 
 TEST(ChildProcess, EndsAloneWhenItCrashes) {
@@ -99,6 +100,23 @@ TEST(IsolatedRead, GivesRows) {
   const std::string error = error_of([&] { here.read_rows(index, {8, 11}); });
   EXPECT_NE(error.find("has shape (10, 64), expected one with rows 8 to 11"), std::string::npos) << error;
   EXPECT_EQ(error_of([&] { there.read_rows(index, {8, 11}); }), error);
+}
+
+TEST(IsolatedRead, GoesOnAfterATensorThatItsChecksumDenies) {
+  Checkpoint sample{.tensors = {}, .metadata = "{}"};
+  for (const char* name : {"model/a", "model/b", "model/c"})
+    sample.tensors.push_back({name, random_tensor({100}, DType::F32, static_cast<std::uint64_t>(name[6]))});
+  std::vector<std::byte> bytes = serialize(sample);
+  const auto values = std::as_bytes(sample.tensors[1].tensor.data<float>());
+  const auto found = std::search(bytes.begin(), bytes.end(), values.begin(), values.end());
+  ASSERT_NE(found, bytes.end());
+  *found ^= std::byte{1};
+  io::IsolatedImage image(bytes, "sample");
+  image.read(0);
+  const std::string error = error_of([&] { image.read(1); });
+  EXPECT_NE(error.find("XXH3-64 of the values of \"model/b\""), std::string::npos) << error;
+  const Tensor last = image.read(2), &expected = sample.tensors[2].tensor;
+  EXPECT_TRUE(std::equal(last.raw(), last.raw() + last.bytes(), expected.raw()));
 }
 
 TEST(IsolatedRead, PassesErrorsOn) {

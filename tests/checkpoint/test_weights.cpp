@@ -139,6 +139,27 @@ with h5py.File("latest.h5", "w", libver="latest", track_order=True) as f:
   EXPECT_EQ(latest[1].tensor.data<float>()[1], 2);
 }
 
+// Beside the weights of others, a text "metadata" says nothing; beside a model's, the file is a checkpoint.
+TEST_F(Weights, MayStandBesideATextOfOthers) {
+  const int status = python(R"(
+with h5py.File("w.h5", "w") as f:
+    f["a"] = np.float32([1, 2])
+    f["metadata"] = np.bytes_(b"words")
+with h5py.File("c.h5", "w") as f:
+    f["model/b"] = np.float32([3])
+    f["optimizer/momentum/b"] = np.float32([4])
+    f["metadata"] = np.bytes_(b"{}")
+)");
+  if (status == -1) GTEST_SKIP() << "python3 has no h5py";
+  ASSERT_EQ(status, 0);
+  const auto plain = load_weights(path_), of_model = load_weights(dir_ / "c.h5");
+  ASSERT_EQ(plain.size(), 1u);
+  EXPECT_EQ(plain[0].name, "a");
+  EXPECT_EQ(plain[0].tensor.data<float>()[1], 2);
+  ASSERT_EQ(of_model.size(), 1u);
+  EXPECT_EQ(of_model[0].name, "b");
+}
+
 TEST_F(Weights, OfOtherKindsAreErrorsThatNameTheDataset) {
   const int status = python(R"(
 def one(name, fill):

@@ -5,8 +5,10 @@
 #include <thread>
 
 #include "lockstep/data/inspection.h"
+#include "lockstep/io/hdf5_chunk_cache.h"
 #include "tests/datasets/hdf5_files.h"
 #include "tests/datasets/python.h"
+#include "tests/memory_limit.h"
 
 namespace lockstep::datasets {
 namespace {
@@ -193,6 +195,40 @@ TEST(Hdf5Fields, TheReaderProcessOutlivesTheThreadThatStartedIt) {
   EXPECT_EQ(out, (Floats{6, 7, 8, 9, 10, 11}));
 }
 
+// A reply is no larger than the memory that the reader process may take.
+TEST(Hdf5Fields, AReplyAboveTheLimitIsRefused) {
+  const TempDir dir;
+  std::vector<io::NamedTensor> tensors;
+  for (int i = 10; i < 30; ++i) tensors.push_back({formatted("group{}/x", i), counted<float>({2})});
+  write_hdf5(dir, "a.h5", std::move(tensors));
+  const std::string file = (dir / "a.h5").string();
+  EXPECT_EQ(io::make_isolated_hdf5_reader({})->groups(file, "/").size(), 20u);
+  const auto little = io::make_isolated_hdf5_reader({.memory = 100});
+  expect_error([&] { little->groups(file, "/"); }, {"a.h5", "sent a malformed message"});
+}
+
+TEST(Hdf5ChunkCache, HasTheChunksThatASlabTouches) {
+  const io::Hdf5Info info{.shape = {100, 30}, .dtype = DType::F32, .chunk = {10, 7}};
+  const auto touched = [&](std::int64_t start, std::int64_t count, std::int64_t step) {
+    return io::touched_chunk_bytes(info, {.start = {23, start}, .count = {1, count}, .step = {1, step}}, 4);
+  };
+  constexpr std::size_t kChunk = 10 * 7 * 4;
+  EXPECT_EQ(touched(7, 7, 1), kChunk);
+  EXPECT_EQ(touched(6, 2, 1), 2 * kChunk);
+  EXPECT_EQ(touched(6, 9, 1), 3 * kChunk);
+  EXPECT_EQ(touched(1, 3, 3), kChunk + kChunk);
+  EXPECT_EQ(touched(0, 1, 1), kChunk);
+}
+
+TEST(Hdf5ChunkCache, TogetherHaveALimit) {
+  const io::Hdf5ReaderOptions options{.chunk_cache = 10, .all_caches = 100, .sets_at_once = 3, .memory = 1000};
+  EXPECT_EQ(io::most_cache_bytes(2, options), 500u) << "the datasets of a sample stay open";
+  EXPECT_EQ(io::most_cache_bytes(3, options), 100u);
+  const io::Hdf5Info info{.shape = {9, 400}, .dtype = DType::F32, .chunk = {1, 400}};
+  const io::Hdf5Slab slab{.start = {0, 0}, .count = {1, 400}, .step = {1, 1}};
+  EXPECT_EQ(io::chunk_cache_bytes(info, slab, options), 500u);
+}
+
 // --- files of h5py
 
 class Hdf5Python : public testing::Test {
@@ -294,6 +330,31 @@ TEST_F(Hdf5Python, ChunksCompressionAndLinksAreFollowed) {
   }
   expect_error([&] { Hdf5Dataset{options({"dangling"})}; }, {"no dataset 'dangling'"});
 }
+
+#ifdef LOCKSTEP_LIMITS_MEMORY
+// 24 datasets, each with a chunk of 8 MiB, in a process that may take 128 MiB and 16 MiB of caches.
+TEST_F(Hdf5Python, ManyDatasetsAreReadInLittleMemory) {
+  write(
+      "for i in range(24):\n"
+      "    f.create_dataset('v%d' % i, data=np.full((4, 1 << 19), i, 'f4'), chunks=(4, 1 << 19), compression='gzip',\n"
+      "                     compression_opts=1)\nf.close()\n");
+  constexpr std::int64_t kWidth = 1 << 19;
+  const std::string file = (dir_ / "a.h5").string();
+  const auto reader = io::make_isolated_hdf5_reader(
+      {.chunk_cache = std::size_t{1} << 20, .all_caches = std::size_t{16} << 20, .memory = std::size_t{128} << 20});
+  Floats row(static_cast<std::size_t>(kWidth));
+  for (std::int64_t sample = 0; sample < 2; ++sample) {
+    for (int i = 0; i < 24; ++i) {
+      const std::string name = formatted("v{}", i);
+      const io::Hdf5Info info = reader->info(file, name);
+      reader->read(file, name, info, {.start = {sample, 0}, .count = {1, kWidth}, .step = {1, 1}},
+                   std::as_writable_bytes(std::span(row)));
+      EXPECT_EQ(row.front(), static_cast<float>(i));
+      EXPECT_EQ(row.back(), static_cast<float>(i));
+    }
+  }
+}
+#endif
 
 TEST_F(Hdf5Python, AFilterThatIsNotThereIsNamed) {
   // A chunk that claims to be packed by a filter which no library has.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -115,6 +116,17 @@ TEST_F(MetricsTest, OfFieldsAgreeWithPlainLoops) {
       EXPECT_NEAR(results.at("rmse_by_channel")[c], std::sqrt(of_channel[c] / (n / kChannels)), 1e-12);
     }
   }
+}
+
+TEST_F(MetricsTest, R2OfEqualTargetsIsNoNumber) {
+  Runner runner([](const plan::Inputs& in) { return plan::Traced{.metrics = {r_squared(in["p"], in["t"])}}; });
+  for (const float target : {0.0F, 0.1F, -1e6F}) {
+    std::ranges::fill(t_, target);
+    for (const Results& results : {of_whole(runner), of_parts(runner)})
+      EXPECT_TRUE(std::isnan(results.at("r2")[0])) << target << ": " << results.at("r2")[0];
+  }
+  t_[5] = -1.001e6F;
+  EXPECT_FALSE(std::isnan(of_whole(runner).at("r2")[0])) << "one target differs";
 }
 
 TEST_F(MetricsTest, OfClassesAgreeWithPlainLoops) {

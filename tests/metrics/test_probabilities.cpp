@@ -71,6 +71,29 @@ TEST(ProbabilityMetrics, AgreeWithPlainLoops) {
   EXPECT_NEAR(result("calibration_error"), error, 1e-12);
 }
 
+TEST(ProbabilityMetrics, CalibrationWithoutPositiveTargetsIsNoNumber) {
+  plan::CompiledModel model(
+      {}, [](const plan::Inputs& in) { return plan::Traced{.metrics = {calibration(in["x"], in["t"])}}; }, {}, {});
+  const Type numbers{Shape{4}, DType::F32};
+  plan::Plan& plan = model.plan(Mode::Eval, {{"x", numbers}, {"t", numbers}});
+  for (const float target : {0.0F, 0.5F}) {
+    std::fill_n(static_cast<float*>(plan.input("x")), 4, 0.0F);  // probabilities of 0.5
+    std::fill_n(static_cast<float*>(plan.input("t")), 4, target);
+    plan.run();
+    const plan::PlanMetric& metric = plan.metrics()[0];
+    std::vector<double> sums, result(1);
+    for (const plan::PlanMetric::Sum& sum : metric.sums) {
+      for (const double value : plan.values(sum)) sums.push_back(value);
+    }
+    metric.rule.finish(sums, 4, result);
+    if (target > 0) {
+      EXPECT_EQ(result[0], 1);
+    } else {
+      EXPECT_TRUE(std::isnan(result[0])) << result[0];
+    }
+  }
+}
+
 TEST(ProbabilityMetrics, ThatDoNotFitAreNamed) {
   const auto error_of = [](const auto& make) -> std::string {
     try {

@@ -256,14 +256,37 @@ TEST(Tables, LoadWeightsFromAFile) {
   first.train(2);
   std::vector<io::NamedTensor> weights = first.trainer->state();
   for (io::NamedTensor& tensor : weights) tensor.name.erase(0, std::string("model/").size());
-  if (world().is_root()) checkpoint::save_weights(file, weights);
+  std::vector<io::NamedTensor> zeros;  // of all but one
+  for (const auto& [name, tensor] : weights) {
+    if (name != "out.bias") zeros.push_back({name, Tensor(tensor.shape(), tensor.dtype())});
+  }
+  if (world().is_root()) {
+    checkpoint::save_weights(file, weights);
+    checkpoint::save_weights(folder.path() / "incomplete.h5", zeros);
+  }
   world().barrier();
   for (const bool shard : {false, true}) {
     ClickRun next(world(), {.shard = shard});
     EXPECT_TRUE(next.trainer->load_weights(file).complete());
     EXPECT_EQ(next.trainer->weights_hash(), first.trainer->weights_hash());
-    EXPECT_THROW(next.trainer->load_weights(file, {.prefix = "other."}), Error);
+    const std::string other = error_of([&] { next.trainer->load_weights(file, {.prefix = "other."}); });
+    EXPECT_NE(other.find("weights.h5: "), std::string::npos) << other;
+    const std::string incomplete = error_of([&] { next.trainer->load_weights(folder.path() / "incomplete.h5"); });
+    EXPECT_NE(incomplete.find("missing: out.bias"), std::string::npos) << incomplete;
+    EXPECT_EQ(next.trainer->weights_hash(), first.trainer->weights_hash()) << "a load that throws changes nothing";
   }
+}
+
+TEST(Tables, StayAsTheyAreIfAStateDoesNotFit) {
+  ClickRun run(world(), {});
+  const std::uint64_t before = run.trainer->weights_hash();
+  std::vector<io::NamedTensor> zeros;
+  for (const auto& [name, tensor] : run.trainer->state()) {
+    if (name != "model/words.weight") zeros.push_back({name, Tensor(tensor.shape(), tensor.dtype())});
+  }
+  const std::string error = error_of([&] { run.trainer->load(zeros, 0); });
+  EXPECT_NE(error.find("'model/words.weight' is missing"), std::string::npos) << error;
+  EXPECT_EQ(run.trainer->weights_hash(), before) << "dense parameters, too";
 }
 
 // A piece stands under its own name; a whole table of a piece's size is another table.

@@ -249,6 +249,19 @@ TEST(NoiseScale, ComparesTheGradientsOfShards) {
   EXPECT_NEAR(means[2] / expected->square, 1, 1e-10);
 }
 
+// A run may go back to a checkpoint of a start that did not measure it.
+TEST(NoiseScale, BeginsAnewFromACheckpointWithoutIt) {
+  Task task;
+  task.options.noise_scale = true;
+  Rig rig(world(), task);
+  State state = rig.trainer->state();
+  std::erase_if(state, [](const io::NamedTensor& tensor) { return tensor.name == "noise/means"; });
+  rig.train(2);
+  rig.trainer->load(state, 0);
+  const State after = rig.trainer->state();
+  for (const double value : find(after, "noise/means")->data<double>()) EXPECT_EQ(value, 0);
+}
+
 TEST(NoiseScale, OfACheckpointIsLeftWhereNoneIsAskedFor) {
   Task task;
   task.options.noise_scale = true;

@@ -66,11 +66,17 @@ TEST(RowRules, AreThoseOfTheFirstGroupThatMatches) {
 }
 
 TEST(RowRules, RefuseSettingsOutOfRange) {
-  for (const RowRuleOptions& wrong : {RowRuleOptions{.rate_scale = -1}, RowRuleOptions{.weight_decay = -1},
-                                      RowRuleOptions{.beta1 = 1}, RowRuleOptions{.initial_accumulator = -1},
-                                      RowRuleOptions{.l1 = -1}, RowRuleOptions{.rule = RowRule::Ftrl, .beta = 0}})
+  for (const RowRuleOptions& wrong :
+       {RowRuleOptions{.rate_scale = -1}, RowRuleOptions{.weight_decay = -1}, RowRuleOptions{.beta1 = 1},
+        RowRuleOptions{.initial_accumulator = -1}, RowRuleOptions{.l1 = -1},
+        RowRuleOptions{.rule = RowRule::Ftrl, .beta = 0}, RowRuleOptions{.rule = RowRule::Adagrad, .epsilon = 0},
+        RowRuleOptions{.rule = RowRule::AdagradRowwise, .epsilon = 1e-60},
+        RowRuleOptions{.rule = RowRule::Adam, .epsilon = 0, .initial_accumulator = 1}})
     EXPECT_THROW(check_row_rule(wrong), Error);
-  EXPECT_NO_THROW(check_row_rule({}));
+  for (const RowRuleOptions& right :
+       {RowRuleOptions{.epsilon = 0}, RowRuleOptions{.rule = RowRule::Adam}, RowRuleOptions{.rule = RowRule::Adagrad},
+        RowRuleOptions{.rule = RowRule::Adagrad, .epsilon = 0, .initial_accumulator = 0.1}})
+    EXPECT_NO_THROW(check_row_rule(right));
 }
 
 }  // namespace

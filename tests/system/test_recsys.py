@@ -83,7 +83,7 @@ class Recsys(RecsysTest):
         values = self.succeed(ranks(2, program("lockstep", "evaluate", newest, "--shards", 4))).stdout
         (folder / base.group(1)).rename(self.scratch / base.group(1))
         self.fail_with(program("lockstep", "checkpoint", newest), f"since {base.group(1)}, a file that it needs and that cannot be used")
-        self.fail_with(ranks(1, self.command("parts", *more, "--resume", "auto")), "is damaged; remove them to start anew")
+        self.fail_with(ranks(1, self.command("parts", *more, "--resume", "auto")), "can be used (reasons above); move them away to start anew")
         self.assertIn("auc", values)
 
     def test_files_of_users_are_trained_and_predicted(self):

@@ -199,7 +199,7 @@ class DamagedCheckpoint(support.SystemTest):
         for path in checkpoints(self.output):
             path.write_bytes(path.read_bytes()[:1000])
         before = self.files(self.output)
-        self.fail_with(ranks(2, [*self.command, "--resume", "auto"]), "every checkpoint in ")
+        self.fail_with(ranks(2, [*self.command, "--resume", "auto"]), "no checkpoint in ", "can be used (reasons above); move them away to start anew")
         self.assertEqual(self.files(self.output), before)
 
     def test_no_such_file(self):

@@ -14,6 +14,7 @@
 #include "lockstep/nn/embedding.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/normal_noise.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
@@ -147,6 +148,17 @@ TEST(Predictor, AnyBatchGivesEachSampleItsRow) {
   }
 }
 
+// Random numbers of an evaluation are those of step 0 and of the sample's place in the input.
+TEST(Predictor, DrawsTheSameNumbersForASampleInAnyBatch) {
+  const nn::Module nothing;
+  const auto noise = [](const plan::Inputs& in) { return normal_noise_like(in["image"], "noise"); };
+  infer::Predictor whole(nothing, noise, {}), parts(nothing, noise, {.batch = 2});
+  const Tensor image = random_tensor({5, 3}, 1);
+  const Tensor at_once = whole(image), in_parts = parts(image);
+  EXPECT_TRUE(std::ranges::equal(at_once.data<float>(), in_parts.data<float>()));
+  EXPECT_NE(at_once.data<float>()[0], at_once.data<float>()[3]);
+}
+
 TEST(Predictor, ReadsFilesAndHoldsNoTrainingMemory) {
   const auto network = models::build_model("mnist_mlp");
   const auto folder = std::filesystem::path(testing::TempDir()) / "lockstep_predictor";
@@ -261,6 +273,62 @@ TEST(Predictor, OnePerThreadIsIndependent) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, std::vector<int>(3, 0));
+}
+
+// A sparse table of 5 rows, and a dense layer behind it.
+class TableNetwork : public nn::Module {
+ public:
+  Value operator()(Value id) const { return head_(table_(id)); }
+
+ private:
+  nn::Child<nn::Embedding> table_{this, "table", {.num_embeddings = 5, .embedding_dim = 2, .sparse = true}};
+  nn::Child<nn::Linear> head_{this, "head", {.in = 2, .out = 1}};
+};
+
+class TablePredictor : public testing::Test {
+ protected:
+  using Pieces = std::vector<std::pair<std::string, std::int64_t>>;  // names and numbers of rows
+
+  // Loads ones in place of the table's rows, and the head with a bias or without.
+  std::string error_with(const Pieces& pieces, bool has_bias = true) {
+    std::vector<io::NamedTensor> tensors;
+    tensors.push_back({"head.weight", random_tensor({1, 2}, 1)});
+    if (has_bias) tensors.push_back({"head.bias", random_tensor({1}, 2)});
+    for (const auto& [name, count] : pieces) {
+      tensors.push_back({name, Tensor({count, 2}, DType::F32)});
+      std::ranges::fill(tensors.back().tensor.data<float>(), 1.0F);
+    }
+    return error_of([&] { predict_.load(tensors); });
+  }
+  std::vector<float> outputs() {
+    const std::vector<std::int32_t> ids{0, 1, 2, 3, 4};
+    const Tensor y = predict_({{"id", Tensor::from<std::int32_t>({5}, ids)}});
+    return {y.data<float>().begin(), y.data<float>().end()};
+  }
+
+  TableNetwork network_;
+  infer::Predictor predict_{network_, [this](const plan::Inputs& in) { return network_(in["id"]); }};
+};
+
+TEST_F(TablePredictor, ALoadThatThrowsChangesNothing) {
+  const std::vector<float> before = outputs();
+  EXPECT_TRUE(has(error_with({{"table.weight", 5}}, false), "head.bias"));
+  EXPECT_EQ(outputs(), before) << "the table fits, and the head is not complete";
+  EXPECT_TRUE(has(error_with({{"table.weight/0", 3}}), "table.weight: pieces of 3 rows instead of 5"));
+  EXPECT_EQ(outputs(), before);
+}
+
+TEST_F(TablePredictor, PiecesHaveEachRowOnce) {
+  const std::vector<float> before = outputs();
+  EXPECT_TRUE(has(error_with({{"table.weight/0", 3}, {"table.weight/2", 2}}), "begins at row 2 instead of 3"));
+  EXPECT_TRUE(has(error_with({{"table.weight/0", 3}, {"table.weight/000", 2}}), "begins at row 0 instead of 2"));
+  EXPECT_TRUE(has(error_with({{"table.weight/0", 3}, {"table.weight/", 2}}), "pieces of 3 rows instead of 5"));
+  EXPECT_TRUE(has(error_with({{"table.weight/0", 3}, {"table.weight/99999999999999999999", 2}}),
+                  "pieces of 3 rows instead of 5"));
+  EXPECT_EQ(outputs(), before);
+  EXPECT_EQ(error_with({{"table.weight/003", 2}, {"table.weight/000", 3}}), "no error");
+  const std::vector<float> after = outputs();
+  EXPECT_EQ(after, std::vector<float>(5, after[0])) << "all rows are ones now";
 }
 
 #ifdef LOCKSTEP_LIMITS_MEMORY

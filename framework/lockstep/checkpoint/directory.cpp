@@ -38,7 +38,8 @@ OpenBase base_in(const io::Folder& directory) {
   return [&directory](const std::string& name) { return io::FileReader(directory, name); };
 }
 
-// Returns the last of `entries` in `directory` whose hash matches; of an increment, its base's too.
+// Returns the last of `entries` in `directory` whose hash matches; of an increment, its base's too. Throws Unavailable
+// if one of them cannot be read.
 std::optional<Entry> last_whole(const io::Folder& directory, std::span<const Entry> entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
@@ -52,6 +53,8 @@ std::optional<Entry> last_whole(const io::Folder& directory, std::span<const Ent
         io::verify_payload(of_base, envelope);
       }
       return *entry;
+    } catch (const Unavailable&) {
+      throw;
     } catch (const Error&) {
       continue;
     }
@@ -91,32 +94,53 @@ std::optional<double> value_of(const Score& score, const std::string& name) {
   return found == score.metrics.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Returns the checkpoints that have a value of the rule best:NAME, the best one first, and of equal ones the oldest.
-// Skips a file whose note cannot be read.
-std::vector<Best> ranking(const io::Folder& directory, std::span<const Entry> entries, const Retention& keep) {
-  std::vector<Best> ranked;
+// The checkpoints that have a value of the rule best:NAME.
+struct Ranking {
+  std::vector<Best> ranked = {};           // the best one first, and of equal ones the oldest
+  std::vector<std::int64_t> unread = {};   // steps whose value is not known, as the system does not give their files
+  std::optional<Unavailable> reason = {};  // of the first of them
+};
+
+// Skips a file whose header is damaged.
+Ranking ranking(const io::Folder& directory, std::span<const Entry> entries, const Retention& keep) {
+  Ranking result;
   for (const Entry& entry : entries) {
     std::optional<Score> score;
     try {
       io::FileReader reader(directory, name_for(entry.step));
       score = score_of(read_note(reader));
+    } catch (const Unavailable& error) {
+      result.unread.push_back(entry.step);
+      if (!result.reason) result.reason = error;
+      continue;
     } catch (const Error&) {
       continue;
     }
     const std::optional<double> value = score ? value_of(*score, keep.best) : std::nullopt;
-    if (value && !std::isnan(*value)) ranked.push_back({entry, keep.best, *value});
+    if (value && !std::isnan(*value)) result.ranked.push_back({entry, keep.best, *value});
   }
   std::ranges::stable_sort(
-      ranked, [&](double a, double b) { return keep.higher_is_better ? a > b : a < b; }, &Best::value);
-  return ranked;
+      result.ranked, [&](double a, double b) { return keep.higher_is_better ? a > b : a < b; }, &Best::value);
+  return result;
 }
 
-// Returns the rule with which the newest evaluated checkpoint was written; empty: there is none.
+// Returns the checkpoints with a value, as ranking() does; throws Unavailable if a better one may be among those that
+// cannot be read.
+std::vector<Best> whole_ranking(const io::Folder& directory, std::span<const Entry> entries, const Retention& keep) {
+  Ranking result = ranking(directory, entries, keep);
+  if (result.reason) throw *result.reason;
+  return std::move(result.ranked);
+}
+
+// Returns the rule with which the newest evaluated checkpoint was written; empty: there is none. Throws Unavailable if
+// a newer one cannot be read.
 std::optional<Retention> newest_rule(const io::Folder& directory, std::span<const Entry> entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
       io::FileReader reader(directory, name_for(entry->step));
       if (auto rule = rule_of(read_note(reader))) return rule;
+    } catch (const Unavailable&) {
+      throw;
     } catch (const Error&) {
       continue;
     }
@@ -164,6 +188,8 @@ std::optional<Found> newest_whole(const io::Folder& directory, const Search& sea
       io::FileReader reader(directory, name_for(entry->step));
       if (auto file = open_checkpoint(reader, base_in(directory), wanted)) return Found{*entry, std::move(*file)};
       if (search.foreign) search.foreign(*entry, run);
+    } catch (const Unavailable&) {
+      throw;
     } catch (const Error& error) {
       if (search.damaged) search.damaged(*entry, error.what());
     }
@@ -172,7 +198,7 @@ std::optional<Found> newest_whole(const io::Folder& directory, const Search& sea
 }
 
 std::optional<Best> best(const io::Folder& directory, const Retention& keep) {
-  const std::vector<Best> ranked = ranking(directory, list(directory), keep);
+  const std::vector<Best> ranked = whole_ranking(directory, list(directory), keep);
   return ranked.empty() ? std::nullopt : std::optional(ranked.front());
 }
 
@@ -182,10 +208,12 @@ std::optional<Found> best_whole(const fs::path& directory, const DamageReport& r
   const std::vector<Entry> entries = list(*folder);
   const auto rule = newest_rule(*folder, entries);
   if (!rule) return std::nullopt;
-  for (const Best& entry : ranking(*folder, entries, *rule)) {
+  for (const Best& entry : whole_ranking(*folder, entries, *rule)) {
     try {
       io::FileReader reader(*folder, name_for(entry.step));
       if (auto file = open_checkpoint(reader, base_in(*folder), {})) return Found{entry, std::move(*file)};
+    } catch (const Unavailable&) {
+      throw;
     } catch (const Error& error) {
       if (report) report(entry, error.what());
     }
@@ -241,8 +269,9 @@ std::vector<Entry> prune(const io::Folder& directory, const Retention& keep, std
     std::erase_if(old, [&](const Entry& entry) { return entry.step == step; });
   };
   if (!old.empty() && !keep.best.empty()) {
-    if (const std::vector<Best> ranked = ranking(directory, entries, keep); !ranked.empty())
-      keep_step(ranked.front().step);
+    const Ranking found = ranking(directory, entries, keep);
+    if (!found.ranked.empty()) keep_step(found.ranked.front().step);
+    for (const std::int64_t step : found.unread) keep_step(step);  // any of them may be the best
   }
   const bool one_is = std::ranges::any_of(newest, [&](const Entry& entry) { return entry.step == whole; });
   if (!old.empty() && !one_is && !last_whole(directory, newest)) {

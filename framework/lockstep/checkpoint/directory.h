@@ -1,6 +1,7 @@
 // The checkpoints of a run: files OUTPUT/checkpoints/step-0000001200.h5, one per saved step. One process at a time
 // writes and prunes; other processes may read at the same time. Any thread may call these functions. They throw Error
-// with the file, the operation and the system's reason.
+// with the file, the operation and the system's reason. A search passes over files that are damaged or missing; it
+// throws Unavailable (core/error.h) at one that the system does not give, which may be the one that is wanted.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ std::filesystem::path path_for(const std::filesystem::path& directory, std::int6
 std::vector<Entry> list(const std::filesystem::path& directory);
 std::vector<Entry> list(const io::Folder& directory);
 
-// Called for each newer file that cannot be used, with the reason as one sentence.
+// Called for each newer file that is damaged, or whose base is missing, with the reason as one sentence.
 using DamageReport = std::function<void(const Entry& entry, const std::string& reason)>;
 
 struct Search {
@@ -79,7 +80,8 @@ std::optional<Found> best_whole(const std::filesystem::path& directory, const Da
 
 // Removes the checkpoints that `keep` does not keep, and temporary files of killed writers. If none of the newest kept
 // files is whole (its hash matches), the newest whole file stays too; so does each file that is the base of an
-// increment (increment.h) that stays. `whole` is a step that is known to be whole.
+// increment (increment.h) that stays, and with a rule `keep.best` each file that the system does not give at present.
+// `whole` is a step that is known to be whole.
 // Returns the removed entries. Fault point: checkpoint.prune, at the newest step.
 std::vector<Entry> prune(const io::Folder& directory, const Retention& keep,
                          std::optional<std::int64_t> whole = std::nullopt);

@@ -46,6 +46,8 @@ std::unique_ptr<io::VerifiedFile> open_base_of(const io::VerifiedFile& file, con
     auto verified = std::make_unique<io::VerifiedFile>(reader, std::move(envelope));
     verified->verify_tensors();
     return verified;
+  } catch (const Unavailable&) {
+    throw;
   } catch (const Error& error) {
     fail("checkpoint",
          "{}: has the rows that changed since {}, a file that it needs and that cannot be used: {}; put that file "

@@ -1,6 +1,7 @@
 // A checkpoint on disk: an HDF5 file that h5py opens directly. Its user block contains a hash of the contents, which is
 // verified before HDF5 reads a byte. Tensors are written and read one at a time. Any thread may call these functions;
-// they throw Error with the file, the cause and the expectation.
+// they throw Error with the file, the cause and the expectation; Unavailable (core/error.h) if the system does not give
+// the file or memory, so that nothing is known about the file.
 #pragma once
 
 #include <filesystem>

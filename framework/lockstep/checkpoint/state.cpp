@@ -18,22 +18,32 @@ std::vector<Destination> weight_destinations(plan::ParameterStore& store) {
   return destinations;
 }
 
-LoadReport load_weights(plan::ParameterStore& store, const io::TensorSource& tensors, const LoadOptions& options,
-                        const std::string& file) {
+TensorMatch match_weights(plan::ParameterStore& store, std::span<const io::TensorInfo> tensors,
+                          const LoadOptions& options, const std::string& file) {
   const auto kept = [&](const std::string& name) {
     return std::ranges::find(options.keep, name) != options.keep.end();
   };
   std::vector<Destination> destinations = weight_destinations(store);
   std::erase_if(destinations, [&](const Destination& to) { return kept(to.name); });
-  TensorMatch found = match_tensors(destinations, tensors.infos, options.prefix);
+  TensorMatch found = match_tensors(destinations, tensors, options.prefix);
   std::vector<std::string>& unexpected = found.report.unexpected;
   const auto skipped = std::stable_partition(unexpected.begin(), unexpected.end(), std::not_fn(kept));
   found.report.skipped.assign(skipped, unexpected.end());
   unexpected.erase(skipped, unexpected.end());
   if (options.strict) found.report.require_complete("weights", file);
   std::ranges::stable_sort(found.pairs, {}, [](const auto& pair) { return pair.second; });
-  write_tensors(store, found, tensors);
+  return found;
+}
+
+void write_weights(plan::ParameterStore& store, const TensorMatch& match, const io::TensorSource& tensors) {
+  write_tensors(store, match, tensors);
   store.refresh();
+}
+
+LoadReport load_weights(plan::ParameterStore& store, const io::TensorSource& tensors, const LoadOptions& options,
+                        const std::string& file) {
+  const TensorMatch found = match_weights(store, tensors.infos, options, file);
+  write_weights(store, found, tensors);
   return found.report;
 }
 

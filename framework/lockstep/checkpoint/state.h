@@ -24,7 +24,12 @@ LoadReport load_weights(plan::ParameterStore& store, std::span<const io::NamedTe
 // The same, tensor by tensor in the source's order; `file` names it in errors.
 LoadReport load_weights(plan::ParameterStore& store, const io::TensorSource& tensors, const LoadOptions& options,
                         const std::string& file);
-// The same from a file that WeightsFile can read; errors name the file.
+// Its two steps, for a caller that loads other tensors too: finds what is to be written, and throws the Error of a
+// strict load; then writes it.
+TensorMatch match_weights(plan::ParameterStore& store, std::span<const io::TensorInfo> tensors,
+                          const LoadOptions& options, const std::string& file);
+void write_weights(plan::ParameterStore& store, const TensorMatch& match, const io::TensorSource& tensors);
+// The same as load_weights() from a file that WeightsFile can read; errors name the file.
 LoadReport load_weights(plan::ParameterStore& store, const std::filesystem::path& file,
                         const LoadOptions& options = {});
 

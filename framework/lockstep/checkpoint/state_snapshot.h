@@ -23,7 +23,6 @@ class StateSnapshot {
   // Returns the tensors of the last take(): the state, then `more`, then those of add(). The source refers to this
   // object alone; the model may be destroyed. One thread at a time.
   io::TensorSource tensors();
-  std::size_t bytes() const { return bytes_; }
 
  private:
   struct Region {

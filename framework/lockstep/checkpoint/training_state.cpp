@@ -43,25 +43,31 @@ std::vector<io::NamedTensor> TrainingState::read() const {
   return tensors;
 }
 
-void TrainingState::load(const io::TensorSource& source, bool weights_only) {
+TrainingState::Match TrainingState::match(std::span<const io::TensorInfo> tensors, bool weights_only) {
   const std::string model(checkpoint::kModelPrefix), optimizer(kOptimizerPrefix);
-  const TensorMatch weights = match_tensors(weight_destinations(store_), source.infos, model);
-  weights.report.require_complete("weights");
-  TensorMatch states;
-  if (!weights_only) {
-    std::vector<Destination> destinations;
-    for (const Entry& entry : entries_) {
-      if (!entry.is_optimizer()) continue;
-      destinations.push_back(
-          {entry.info.name.substr(optimizer.size()), entry.parameter, entry.state,
-           [this, &entry](const Tensor& tensor) { store_.write_state(entry.parameter_name, entry.state, tensor); }});
-    }
-    states = match_tensors(destinations, source.infos, optimizer);
-    states.report.require_complete("optimizer");
+  Match found{.weights = match_tensors(weight_destinations(store_), tensors, model)};
+  found.weights.report.require_complete("weights");
+  if (weights_only) return found;
+  std::vector<Destination> destinations;
+  for (const Entry& entry : entries_) {
+    if (!entry.is_optimizer()) continue;
+    destinations.push_back(
+        {entry.info.name.substr(optimizer.size()), entry.parameter, entry.state,
+         [this, &entry](const Tensor& tensor) { store_.write_state(entry.parameter_name, entry.state, tensor); }});
   }
-  write_tensors(store_, weights, source);
-  write_tensors(store_, states, source);
+  found.states = match_tensors(destinations, tensors, optimizer);
+  found.states.report.require_complete("optimizer");
+  return found;
+}
+
+void TrainingState::write(const Match& found, const io::TensorSource& source) {
+  write_tensors(store_, found.weights, source);
+  write_tensors(store_, found.states, source);
   store_.refresh();
+}
+
+void TrainingState::load(const io::TensorSource& source, bool weights_only) {
+  write(match(source.infos, weights_only), source);
 }
 
 }  // namespace lockstep::checkpoint

@@ -3,10 +3,12 @@
 // one. No communication.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lockstep/checkpoint/tensor_match.h"
 #include "lockstep/io/tensor_source.h"
 #include "lockstep/optim/update_rule.h"
 #include "lockstep/plan/parameter_store.h"
@@ -38,6 +40,13 @@ class TrainingState {
   // shapes (tensor_match.h) before it writes, unless all fit. Ignores tensors with other prefixes. See write_tensors()
   // for tensors without memory.
   void load(const io::TensorSource& source, bool weights_only = false);
+  // The two steps of load(), for a caller that loads other tensors too: finds all and throws; then writes. The match
+  // refers to this object.
+  struct Match {
+    TensorMatch weights = {}, states = {};
+  };
+  Match match(std::span<const io::TensorInfo> tensors, bool weights_only);
+  void write(const Match& found, const io::TensorSource& source);
 
  private:
   plan::ParameterStore& store_;

@@ -102,7 +102,9 @@ struct WeightsFile::Opened {
     mapping = std::make_unique<io::MappedFile>(reader.descriptor(), reader.size(), reader.path());
     foreign = std::make_unique<io::IsolatedImage>(mapping->bytes(), reader.path());
     all.infos = foreign->tensors();
-    return foreign->metadata().has_value();
+    // A checkpoint that another program has written again; a text "metadata" may stand in any file.
+    const auto is_of_model = [](const io::TensorInfo& info) { return info.name.starts_with(kModelPrefix); };
+    return foreign->metadata().has_value() && std::ranges::any_of(all.infos, is_of_model);
   }
 
   Tensor read(std::size_t i) const {

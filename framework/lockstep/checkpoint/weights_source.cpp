@@ -22,8 +22,9 @@ WeightsSource found_in(const fs::path& named, Pick pick) {
     log()->warn("checkpoint {} cannot be used: {}", entry.path.string(), reason);
   };
   const auto found = pick == Pick::Best ? best_whole(folder, report) : newest_whole(folder, report);
-  check(found || !damaged, kWeightsSite, "every checkpoint in {}{} is damaged", folder.string(),
-        pick == Pick::Best ? " that was evaluated" : "");
+  check(found || !damaged, kWeightsSite,
+        "no checkpoint in {}{} can be used (reasons above); expected one that can: name another folder or a file",
+        folder.string(), pick == Pick::Best ? " that was evaluated" : "");
   check(found || pick == Pick::Newest || list(folder).empty(), kWeightsSite,
         "{} has no best checkpoint: none was evaluated in a run with --keep best:NAME; expected one, or leave out "
         "--best for the newest one, or name a file",

@@ -25,6 +25,13 @@ class PeerError : public Error {
   using Error::Error;
 };
 
+// The system did not give memory, or a file that is there: it may do so later, or to another process. The bytes of such
+// a file may be whole, so code that takes another file in the place of a damaged one lets this error pass.
+class Unavailable : public Error {
+ public:
+  using Error::Error;
+};
+
 // A row of a batch is wrong. row() counts from 0 in the computed batch; a caller that knows the sample calls
 // of() for an Error that names the sample.
 class SampleError : public Error {
@@ -41,8 +48,11 @@ class SampleError : public Error {
 };
 
 // Whether an error's class carries more than its message, such as the rank that failed or that all ranks throw it
-// together: code that catches an Error to add to its message lets such errors pass unchanged (`throw;`).
-inline bool has_own_class(const Error& error) { return typeid(error) != typeid(Error); }
+// together: code that catches an Error to add to its message lets such errors pass unchanged (`throw;`). Unavailable
+// counts as an Error without one: whoever adds to its message has no other file to take.
+inline bool has_own_class(const Error& error) {
+  return typeid(error) != typeid(Error) && typeid(error) != typeid(Unavailable);
+}
 
 // Throws Error("[site] message").
 [[noreturn]] void fail_with(std::string_view site, std::string_view message);

@@ -15,7 +15,7 @@ AlignedBuffer allocate_aligned(std::size_t bytes) {
   const bool large = bytes >= 2 * kHugePage;
   void* memory = nullptr;  // by posix_memalign: aligned_alloc wants sizes that are multiples of the alignment
   const int status = posix_memalign(&memory, large ? kHugePage : kAlignment, bytes);
-  check(status == 0, "memory", "{} bytes could not be allocated", bytes);
+  if (status != 0) throw Unavailable(formatted("[memory] {} bytes could not be allocated", bytes));
   // A wish: without it everything works as before.
   if (large) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   std::memset(memory, 0, bytes);

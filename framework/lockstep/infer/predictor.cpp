@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <numeric>
 
 #include "lockstep/checkpoint/weights.h"
 #include "lockstep/core/error.h"
@@ -28,6 +29,12 @@ std::int64_t samples_of(std::span<const Predictor::Input> inputs) {
           inputs[0].tensor.shape()[0]);
   }
   return inputs[0].tensor.shape()[0];
+}
+
+// What ops that draw random numbers read: step 0, and samples numbered from `first` on.
+void number_samples(plan::Plan& plan, std::int64_t first, std::int64_t samples) {
+  if (void* step = plan.input(Graph::kStep)) *static_cast<std::int64_t*>(step) = 0;
+  if (auto* ids = static_cast<std::int64_t*>(plan.input(Graph::kSampleIds))) std::iota(ids, ids + samples, first);
 }
 
 }  // namespace
@@ -70,10 +77,15 @@ checkpoint::LoadReport Predictor::load(std::span<const io::NamedTensor> tensors,
 checkpoint::LoadReport Predictor::load_from(const io::TensorSource& tensors, const checkpoint::LoadOptions& options,
                                             const std::string& file) {
   if (!tables_) return checkpoint::load_weights(model_.parameters(), tensors, options, file);
-  checkpoint::LoadReport of_tables;
-  const io::TensorSource rest = tables_->load(tensors, options, of_tables);
+  const LocalTables::Match rows = tables_->match(tensors.infos, options);
+  const checkpoint::LoadReport& of_tables = rows.report;
   if (options.strict) of_tables.require_complete("weights", file);
-  checkpoint::LoadReport report = checkpoint::load_weights(model_.parameters(), rest, options, file);
+  const io::TensorSource rest =
+      io::select(tensors, [&](const io::TensorInfo& info) { return !rows.names.contains(info.name); });
+  const checkpoint::TensorMatch dense = checkpoint::match_weights(model_.parameters(), rest.infos, options, file);
+  tables_->load(tensors, rows);
+  checkpoint::write_weights(model_.parameters(), dense, rest);
+  checkpoint::LoadReport report = dense.report;
   const auto join = [&](std::vector<std::string> checkpoint::LoadReport::*names) {
     std::ranges::copy(of_tables.*names, std::back_inserter(report.*names));
   };
@@ -123,6 +135,7 @@ plan::Plan& Predictor::compute(std::span<const Input> inputs, std::int64_t begin
     if (to == nullptr || row == 0) continue;  // the model does not read this input
     std::memcpy(to, tensor.raw() + static_cast<std::size_t>(begin) * row, static_cast<std::size_t>(samples) * row);
   }
+  number_samples(plan, begin, samples);
   plan.run();
   last_plan_ = &plan;
   return plan;

@@ -45,7 +45,8 @@ class Predictor {
   Predictor(const Predictor&) = delete;  // plans contain pointers to this object
   Predictor& operator=(const Predictor&) = delete;
 
-  // Replaces the weights, as checkpoint::load_weights() does (checkpoint/state.h); throws Error if they do not fit.
+  // Replaces the weights, as checkpoint::load_weights() does (checkpoint/state.h); throws Error if they do not fit, and
+  // then changes none.
   checkpoint::LoadReport load(const std::filesystem::path& file, const checkpoint::LoadOptions& options = {});
   checkpoint::LoadReport load(std::span<const io::NamedTensor> tensors, const checkpoint::LoadOptions& options = {});
 

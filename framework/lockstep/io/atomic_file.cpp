@@ -167,8 +167,9 @@ void remove_abandoned(const Folder& directory) {
   const int at = directory.descriptor();
   for (const std::string& name : directory.names()) {
     if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) continue;
-    // A file that cannot be read or removed now stays until the next call.
-    const FileDescriptor file(::openat(at, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    // A file that cannot be opened or removed now stays until the next call. O_RDWR, though nothing is written: NFS
+    // makes an exclusive flock() a lock of the server, which it gives only to a file that is open for writing.
+    const FileDescriptor file(::openat(at, name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat status {};
     if (!file.open() || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) continue;
     const auto age = std::chrono::system_clock::now() - std::chrono::system_clock::from_time_t(status.st_mtime);

@@ -118,6 +118,7 @@ bool ChildProcess::read(std::span<std::byte> out) {
 }
 
 std::string ChildProcess::wait() {
+  if (pid_ < 0) return "an unknown status (it was asked for before)";  // waitpid(-1) would take any child's
   int status = 0;
   pid_t ended = -1;
   do {

@@ -29,7 +29,8 @@ class ChildProcess {
 
   // Fills `out` from the pipe; returns false if the pipe ends before `out` is full.
   bool read(std::span<std::byte> out);
-  // Waits until the child ends and returns how: "exit status 1", "signal 11 (Segmentation fault)".
+  // Waits until the child ends and returns how: "exit status 1", "signal 11 (Segmentation fault)". A later call knows
+  // nothing any more, and says so.
   std::string wait();
 
  private:

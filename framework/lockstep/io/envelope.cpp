@@ -50,7 +50,8 @@ std::optional<std::int64_t> take_number(std::string_view& text, std::string_view
 void PayloadHash::Free::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
 PayloadHash::PayloadHash() : state_(XXH3_createState()) {
-  check(state_ && XXH3_128bits_reset(state_.get()) == XXH_OK, "checkpoint", "XXH3's hash state cannot be allocated");
+  if (!state_) throw Unavailable("[checkpoint] XXH3's hash state could not be allocated");
+  check(XXH3_128bits_reset(state_.get()) == XXH_OK, "checkpoint", "XXH3's hash state cannot be reset");
 }
 
 void PayloadHash::update(std::span<const std::byte> bytes) {
@@ -89,7 +90,7 @@ Envelope open_envelope(std::span<const std::byte> head, std::uint64_t file_bytes
         kFormatVersion);
   const auto payload = take_number(rest, kPayload);
   Envelope envelope;
-  if (version && payload && rest.starts_with(kHash)) {
+  if (version.value_or(0) >= 1 && payload && rest.starts_with(kHash)) {
     envelope = {.payload = *payload, .hash = std::string(rest.substr(kHash.size(), kHashDigits)), .version = *version};
     rest.remove_prefix(std::min(rest.size(), kHash.size() + kHashDigits + 1));
     if (rest.starts_with(kNote)) envelope.note = rest.substr(kNote.size(), rest.find('\n') - kNote.size());

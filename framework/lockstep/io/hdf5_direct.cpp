@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "lockstep/core/error.h"
+#include "lockstep/io/hdf5_chunk_cache.h"
 #include "lockstep/io/hdf5_listing.h"
 #include "lockstep/io/hdf5_lists.h"
 #include "lockstep/io/hdf5_reader.h"
@@ -38,26 +39,6 @@ void check_filters(Hdf5Id create, const std::string& file, const std::string& da
          "{}: '{}' is compressed with filter {} ({}), which this HDF5 library lacks; expected its plugin in "
          "HDF5_PLUGIN_PATH, or a file rewritten with: h5repack -f GZIP=4 IN OUT",
          file, dataset, filter, name);
-  }
-}
-
-// Bytes of the chunks that a slab touches at most. (span + chunk - 2) / chunk + 1 chunks lie in any interval of `span`.
-std::size_t touched_bytes(const Hdf5Info& info, const Hdf5Slab& slab, std::size_t element) {
-  std::size_t bytes = element;
-  for (std::size_t i = 0; i < info.chunk.size(); ++i) {
-    const std::int64_t chunk = std::max<std::int64_t>(info.chunk[i], 1);
-    const std::int64_t span = (std::max<std::int64_t>(slab.count[i], 1) - 1) * slab.step[i] + 1;
-    const std::int64_t touched = (span + chunk - 2) / chunk + 1;
-    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(touched * chunk), &bytes)) return SIZE_MAX;
-  }
-  return bytes;
-}
-
-std::size_t next_prime(std::size_t n) {
-  for (;; ++n) {
-    bool prime = n > 1;
-    for (std::size_t d = 2; prime && d * d <= n; ++d) prime = n % d != 0;
-    if (prime) return n;
   }
 }
 
@@ -116,12 +97,20 @@ class DirectReader : public Hdf5Reader {
   struct Set {
     Hdf5Handle handle{};
     Hdf5Info info{};
-    bool lists = false;  // its elements are lists of integers
+    bool lists = false;      // its elements are lists of integers
+    std::size_t cache = 0;   // bytes that its cache of chunks may have; 0: it has none
+    std::uint64_t used = 0;  // rises with each use of any set
   };
   struct File {
     std::string path;
     Hdf5Handle handle;
     std::map<std::string, Set> sets;  // after the file: they close first
+  };
+  // The open datasets that have a cache.
+  struct Caches {
+    std::size_t sets = 0, bytes = 0;
+    File* file = nullptr;  // of the least recently used one
+    std::map<std::string, Set>::iterator oldest = {};
   };
 
   // Opens a file, or takes the open one; the least recently used file goes when there are too many.
@@ -144,12 +133,41 @@ class DirectReader : public Hdf5Reader {
   // Opens a dataset for a slab, or takes the open one. `slab` decides the size of its cache of chunks.
   const Set& cached_set(File& file, const std::string& dataset, const Hdf5Slab& slab) {
     const auto found = file.sets.find(dataset);
-    if (found != file.sets.end()) return found->second;
+    if (found != file.sets.end()) {
+      found->second.used = ++uses_;
+      return found->second;
+    }
     if (file.sets.size() >= kMostSets) file.sets.clear();
-    return file.sets.emplace(dataset, open_set(file, dataset, &slab)).first->second;
+    Set set = open_set(file, dataset, &slab);
+    set.used = ++uses_;
+    return file.sets.emplace(dataset, std::move(set)).first->second;
   }
 
-  Set open_set(const File& file, const std::string& dataset, const Hdf5Slab* slab) const {
+  Caches open_caches() {
+    Caches caches;
+    for (File& file : files_) {
+      for (auto set = file.sets.begin(); set != file.sets.end(); ++set) {
+        if (set->second.cache == 0) continue;
+        ++caches.sets;
+        caches.bytes += set->second.cache;
+        if (caches.file != nullptr && caches.oldest->second.used < set->second.used) continue;
+        caches.file = &file;
+        caches.oldest = set;
+      }
+    }
+    return caches;
+  }
+
+  // Closes the least recently used datasets until there is room for the cache of one more.
+  void make_room(std::size_t bytes) {
+    for (Caches now = open_caches(); now.sets > 0; now = open_caches()) {
+      if (now.bytes + bytes <= most_cache_bytes(now.sets, options_)) return;
+      now.file->sets.erase(now.oldest);
+    }
+  }
+
+  // With a slab, for use in `sets`: closes others if need be.
+  Set open_set(const File& file, const std::string& dataset, const Hdf5Slab* slab) {
     if (!hdf5_has(file.handle.get(), dataset)) fail_missing(file, dataset);
     Set set{.handle = owned(H5Oopen(file.handle.get(), dataset.c_str(), H5P_DEFAULT), H5Oclose, file.path, dataset)};
     if (H5Iget_type(set.handle.get()) != H5I_DATASET) {
@@ -158,9 +176,12 @@ class DirectReader : public Hdf5Reader {
     }
     set.info = info_of(set.handle.get(), file.path, dataset, set.lists);
     if (slab == nullptr || set.info.chunk.empty()) return set;
-    check(slab->count.size() == set.info.chunk.size() && slab->step.size() == set.info.chunk.size(), kHdf5,
-          "{}: '{}' has {} axes, expected {}", file.path, dataset, set.info.chunk.size(), slab->count.size());
-    const Hdf5Handle access = chunk_cache(set.info, *slab, file.path);
+    const std::size_t axes = set.info.chunk.size();
+    check(slab->start.size() == axes && slab->count.size() == axes && slab->step.size() == axes, kHdf5,
+          "{}: '{}' has {} axes, expected {}", file.path, dataset, axes, slab->count.size());
+    set.cache = chunk_cache_bytes(set.info, *slab, options_);
+    make_room(set.cache);
+    const Hdf5Handle access = chunk_cache(set.info, set.cache, file.path);
     set.handle = {};  // the size of the cache is that of the first open handle
     set.handle = owned(H5Dopen2(file.handle.get(), dataset.c_str(), access.get()), H5Dclose, file.path, dataset);
     return set;
@@ -208,17 +229,10 @@ class DirectReader : public Hdf5Reader {
     return info;
   }
 
-  Hdf5Handle chunk_cache(const Hdf5Info& info, const Hdf5Slab& slab, const std::string& file) const {
-    std::size_t chunk = size_of(info.dtype);
-    for (const std::int64_t size : info.chunk) chunk *= static_cast<std::size_t>(std::max<std::int64_t>(size, 1));
-    const std::size_t bytes =
-        std::max(options_.chunk_cache, std::min(touched_bytes(info, slab, size_of(info.dtype)), options_.memory));
-    // HDF5's manual: about a hundred slots for each chunk in the cache, a prime number of them; eight bytes each.
-    const std::size_t slots =
-        next_prime(std::clamp<std::size_t>(100 * (bytes / std::max<std::size_t>(chunk, 1)), 521, 100003));
+  static Hdf5Handle chunk_cache(const Hdf5Info& info, std::size_t bytes, const std::string& file) {
     Hdf5Handle access = owned(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose, file, "H5Pcreate");
     // 0: the least recently used chunk goes first, whether or not all of it was read.
-    checked(H5Pset_chunk_cache(access.get(), slots, bytes, 0.0), file, "H5Pset_chunk_cache");
+    checked(H5Pset_chunk_cache(access.get(), chunk_cache_slots(info, bytes), bytes, 0.0), file, "H5Pset_chunk_cache");
     return access;
   }
 
@@ -257,6 +271,7 @@ class DirectReader : public Hdf5Reader {
 
   Hdf5ReaderOptions options_;
   std::list<File> files_;  // the most recently used one first
+  std::uint64_t uses_ = 0;
 };
 
 }  // namespace

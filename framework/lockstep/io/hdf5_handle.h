@@ -31,7 +31,8 @@ class Hdf5Session {
 // Waits until no session is open; no thread can begin one as long as the caller holds the lock.
 std::unique_lock<std::mutex> lock_hdf5();
 
-// Returns `code`; throws Error("[site] file: operation: <HDF5's messages>") if it is negative (HDF5's failure).
+// Returns `code`; throws Error("[site] file: operation: <HDF5's messages>") if it is negative (HDF5's failure), and
+// Unavailable (core/error.h) with this text if HDF5 got no memory.
 std::int64_t check_hdf5(std::int64_t code, std::string_view file, std::string_view operation,
                         std::string_view site = "checkpoint");
 

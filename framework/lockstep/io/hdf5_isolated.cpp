@@ -18,6 +18,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/io/child_process.h"
+#include "lockstep/io/hdf5_chunk_cache.h"
 #include "lockstep/io/hdf5_handle.h"
 #include "lockstep/io/hdf5_message.h"
 #include "lockstep/io/hdf5_reader.h"
@@ -25,8 +26,8 @@
 namespace lockstep::io {
 namespace {
 
-constexpr std::uint64_t kMostMessage = std::uint64_t{64} << 20;  // names of groups; values are not in messages
-constexpr int kRequestSeconds = 300;                             // processor time for one request
+constexpr std::size_t kMessagePiece = std::size_t{64} << 20;  // memory for a reply is taken as its bytes come
+constexpr int kRequestSeconds = 300;                          // processor time for one request
 constexpr int kPipeBytes = 1 << 20;
 
 enum class Task : std::uint8_t { Info, Groups, Read, Lists, ReadList };
@@ -214,7 +215,7 @@ class IsolatedReader : public Hdf5Reader {
     check_call(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0, "hdf5", "socketpair");
     requests_ = FileDescriptor(ends[0]);
     const FileDescriptor theirs(ends[1]);
-    const ChildLimits limits{.memory = options_.memory + 2 * options_.chunk_cache, .seconds = kRequestSeconds};
+    const ChildLimits limits{.memory = options_.memory + 2 * cache_share(options_), .seconds = kRequestSeconds};
     // No other thread may be inside HDF5 during fork(): the child would inherit its locks and never see them released.
     std::unique_lock<std::mutex> idle = lock_hdf5();
     child_.emplace(limits, [&](int pipe) {
@@ -228,12 +229,7 @@ class IsolatedReader : public Hdf5Reader {
     const auto size = static_cast<std::uint64_t>(request.bytes().size());
     send(file, std::as_bytes(std::span(&size, 1)));
     send(file, request.bytes());
-    std::uint64_t length = 0;
-    receive(file, std::as_writable_bytes(std::span(&length, 1)));
-    if (length > kMostMessage) throw Malformed();
-    std::vector<std::byte> bytes(length);
-    receive(file, bytes);
-    Unpacked reply(std::move(bytes));
+    Unpacked reply(receive_message(file));
     const auto answer = reply.take<Answer>();
     if (answer == Answer::Good) return reply;
     const std::string text = reply.take_text();
@@ -249,6 +245,20 @@ class IsolatedReader : public Hdf5Reader {
       if (n <= 0) stop(file);
       bytes = bytes.subspan(static_cast<std::size_t>(n));
     }
+  }
+
+  // The names of groups may be many; the child has no memory for a message above the limit.
+  std::vector<std::byte> receive_message(const std::string& file) {
+    std::uint64_t length = 0;
+    receive(file, std::as_writable_bytes(std::span(&length, 1)));
+    if (length > options_.memory) throw Malformed();
+    std::vector<std::byte> bytes;
+    while (bytes.size() < length) {
+      const std::size_t had = bytes.size(), piece = std::min<std::size_t>(length - had, kMessagePiece);
+      bytes.resize(had + piece);
+      receive(file, std::span(bytes).subspan(had));
+    }
+    return bytes;
   }
 
   void receive(const std::string& file, std::span<std::byte> out) {

@@ -33,8 +33,12 @@ struct Hdf5Slab {
 
 struct Hdf5ReaderOptions {
   int open_files = 32;                 // limit of files that are open at once
-  std::size_t chunk_cache = 16 << 20;  // bytes of decoded chunks that are kept per dataset; always those of a slab
-  std::size_t memory = std::size_t{4} << 30;  // bytes that a reader process may take beyond chunk_cache
+  std::size_t chunk_cache = 16 << 20;  // bytes of decoded chunks that are kept per dataset; more if a slab has more
+  std::size_t all_caches = std::size_t{256} << 20;  // of all datasets together: least recently used ones are closed
+  // Datasets that are read by turns, as the fields of a sample: as many stay open also where their chunks are more than
+  // all_caches, up to half of `memory`.
+  std::size_t sets_at_once = 1;
+  std::size_t memory = std::size_t{4} << 30;  // bytes that a reader process may take beyond the caches
 };
 
 // Any thread may call a reader; calls wait for each other. Functions throw Error at site "hdf5" with file, dataset and

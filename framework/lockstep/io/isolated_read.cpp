@@ -189,12 +189,15 @@ IsolatedImage::IsolatedImage(std::span<const std::byte> image, std::string file)
 IsolatedImage::~IsolatedImage() = default;
 
 Tensor IsolatedImage::read(std::size_t index) {
-  if (!sender_ || next_ != index || tensors_[index].bytes() > kReadAhead) {
-    sender_.reset();  // before the next one takes memory
-    sender_ = std::make_unique<Sender>(image_, file_, Order{.first = index});
+  std::unique_ptr<Sender> sender = std::move(sender_);  // one that fails is not asked again
+  if (!sender || next_ != index || tensors_[index].bytes() > kReadAhead) {
+    sender.reset();  // before the next one takes memory
+    sender = std::make_unique<Sender>(image_, file_, Order{.first = index});
   }
+  Tensor tensor = sender->values(tensors_[index]);
+  sender_ = std::move(sender);
   next_ = index + 1;
-  return sender_->values(tensors_[index]);
+  return tensor;
 }
 
 Tensor IsolatedImage::read_rows(std::size_t index, Range rows) {

@@ -10,8 +10,8 @@ namespace lockstep::io {
 
 class MappedFile {
  public:
-  // Maps the first `bytes` bytes of the open file `file`, which may be closed afterwards. Throws Error with `path` if
-  // the mapping fails.
+  // Maps the first `bytes` bytes of the open file `file`, which may be closed afterwards. Throws Unavailable
+  // (core/error.h) with `path` if the mapping fails.
   MappedFile(int file, std::size_t bytes, const std::string& path);
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

@@ -15,8 +15,15 @@ namespace {
 
 constexpr std::size_t kReadBlock = std::size_t{16} << 20;  // bytes per read()
 
+// Whether the name leads to no file, now and for every process.
+bool leads_nowhere(int code) {
+  return code == ENOENT || code == ENOTDIR || code == ELOOP || code == ENXIO;  // ENXIO: a socket, or a missing device
+}
+
 [[noreturn]] void fail_read(const std::string& site, const std::string& path, int code, std::string_view operation) {
-  fail(site, "{}: {}: {}", path, operation, std::generic_category().message(code));
+  const std::string text = formatted("[{}] {}: {}: {}", site, path, operation, std::generic_category().message(code));
+  if (leads_nowhere(code)) throw Error(text);
+  throw Unavailable(text);
 }
 
 // Opens the file; follows a symbolic link.

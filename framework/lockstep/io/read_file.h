@@ -13,7 +13,8 @@
 
 namespace lockstep::io {
 
-// One thread at a time; peek() any thread. Throws Error at `site` with the path, the operation and the system's reason.
+// One thread at a time; peek() any thread. Throws Error at `site` with the path, the operation and the system's reason:
+// Unavailable (core/error.h) if the file is there and the system does not open or read it.
 class FileReader {
  public:
   explicit FileReader(const std::filesystem::path& path, std::string site = "checkpoint");

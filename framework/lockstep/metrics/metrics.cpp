@@ -1,6 +1,7 @@
 #include "lockstep/metrics/metrics.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -85,8 +86,10 @@ Metric r_squared(Value prediction, Value target, std::string_view name) {
   metric.sums.push_back(sum(t));
   metric.sums.push_back(sum(square(t)));
   metric.rule.finish = [elements](std::span<const double> sums, double samples, std::span<double> results) {
-    const double n = samples * elements;
-    results[0] = 1 - sums[0] / (sums[2] - sums[1] * sums[1] / n);
+    const double n = samples * elements, spread = sums[2] - sums[1] * sums[1] / n;
+    // Of equal targets the difference is what rounding leaves of the two sums.
+    const bool differ = spread > 1e-13 * sums[2];
+    results[0] = differ ? 1 - sums[0] / spread : std::numeric_limits<double>::quiet_NaN();
   };
   return metric;
 }

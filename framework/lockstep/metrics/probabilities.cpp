@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lockstep/core/error.h"
 #include "lockstep/graph/graph.h"
@@ -40,8 +41,10 @@ Metric log_loss(Value logits, Value target) {
 Metric calibration(Value logits, Value target) {
   const auto [x, t] = wide("calibration", logits, target);
   return {.rule = {.name = "calibration",
-                   .finish = [](std::span<const double> sums, double /*samples*/,
-                                std::span<double> results) { results[0] = sums[0] / sums[1]; }},
+                   .finish =
+                       [](std::span<const double> sums, double /*samples*/, std::span<double> results) {
+                         results[0] = sums[1] > 0 ? sums[0] / sums[1] : std::numeric_limits<double>::quiet_NaN();
+                       }},
           .sums = {sum(sigmoid(x)), sum(t)}};
 }
 

@@ -23,6 +23,18 @@ double rate_of(const RowRuleOptions& o, const RowRates& r) {
   return rate * std::sqrt(1 - math::pow(o.beta2, count)) / (1 - math::pow(o.beta1, count));
 }
 
+// Where a gradient is 0, the first update of a row divides 0 by epsilon and the root of the accumulator.
+void check_divisor(const RowRuleOptions& o, std::string_view rule) {
+  const auto is_positive = [](double value) { return static_cast<float>(value) > 0; };  // also in a table of f32
+  const bool has_epsilon = is_positive(epsilon_of(o));
+  check(o.rule != RowRule::Adam || has_epsilon, rule, "epsilon is {}, expected a number above 0 (1e-8 by default)",
+        o.epsilon);
+  const bool is_adagrad = o.rule == RowRule::Adagrad || o.rule == RowRule::AdagradRowwise;
+  check(!is_adagrad || has_epsilon || is_positive(o.initial_accumulator), rule,
+        "epsilon is {} and the accumulator begins at {}, expected one above 0 (epsilon is 1e-10 by default)", o.epsilon,
+        o.initial_accumulator);
+}
+
 }  // namespace
 
 const RowRuleOptions& TableRules::of(const std::string& name) const {
@@ -79,6 +91,7 @@ void check_row_rule(const RowRuleOptions& o) {
         o.beta);
   check(o.rule != RowRule::Ftrl || o.beta + o.l2 + o.initial_accumulator > 0, rule,
         "l2, beta and the accumulator are all 0, expected one above 0: a row's first step divides by their sum");
+  check_divisor(o, rule);
 }
 
 template <class T>

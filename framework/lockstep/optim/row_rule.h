@@ -23,9 +23,9 @@ struct RowRuleOptions {
   double rate_scale = 1;              // factor on the learning rate of the step
   double weight_decay = 0;            // of touched rows
   double beta1 = 0.9, beta2 = 0.999;  // Adam
-  double epsilon = -1;                // negative: 1e-10 with Adagrad, 1e-8 with Adam, as PyTorch
-  double initial_accumulator = 0;     // Adagrad's s and Ftrl's n before the first update
-  double l1 = 0, l2 = 0, beta = 1;    // Ftrl
+  double epsilon = -1;  // negative: 1e-10 with Adagrad, 1e-8 with Adam, as PyTorch; 0: with Adagrad's accumulator alone
+  double initial_accumulator = 0;   // Adagrad's s and Ftrl's n before the first update
+  double l1 = 0, l2 = 0, beta = 1;  // Ftrl
 };
 
 // The rule of tables whose full names match: the first group applies, and the options of `all` where none does.

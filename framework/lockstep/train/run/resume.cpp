@@ -31,7 +31,7 @@ std::optional<checkpoint::StoredCheckpoint> newest_of_run(const io::Folder& chec
                               "begin from it",
                               entry.path.string(), other, run, entry.path.string());
                         }});
-  check(newest || !damaged, "resume", "every checkpoint in {} is damaged; remove them to start anew",
+  check(newest || !damaged, "resume", "no checkpoint in {} can be used (reasons above); move them away to start anew",
         checkpoints.path().string());
   if (!newest) return std::nullopt;
   path = newest->path.string();

@@ -99,43 +99,40 @@ void TableState::load_changes(const io::TensorSource& source) const {
   }
 }
 
-void TableState::load(const io::TensorSource& source, bool weights_only) const {
-  std::vector<std::pair<const Piece*, std::size_t>> found;
+TableState::Match TableState::match(std::span<const io::TensorInfo> tensors, bool weights_only) const {
+  Match found;
   std::string wrong;
   for (const Piece& piece : pieces_) {
     if (weights_only && piece.tensor->part >= 0) continue;
-    const auto info = std::ranges::find(source.infos, piece.info.name, &io::TensorInfo::name);
-    if (info == source.infos.end()) {
+    const auto info = std::ranges::find(tensors, piece.info.name, &io::TensorInfo::name);
+    if (info == tensors.end()) {
       wrong += fmt::format("{}'{}' is missing", wrong.empty() ? "" : ", ", piece.info.name);
     } else if (info->shape != piece.info.shape || !is_floating(info->dtype)) {
       wrong += fmt::format("{}'{}' is {}, expected {}", wrong.empty() ? "" : ", ", piece.info.name,
                            Type{info->shape, info->dtype}.str(), Type{piece.info.shape, piece.info.dtype}.str());
     } else {
-      found.emplace_back(&piece, static_cast<std::size_t>(info - source.infos.begin()));
+      found.emplace_back(&piece, static_cast<std::size_t>(info - tensors.begin()));
     }
   }
   check(wrong.empty(), "tables", "the state does not fit the sparse tables of the model: {}", wrong);
+  return found;
+}
+
+void TableState::load(const io::TensorSource& source, const Match& found, bool weights_only) const {
   for (const auto& [piece, index] : found) tables_->write(*piece->tensor, piece->rows, source.tensor(index).tensor);
   if (tables_ != nullptr && !weights_only) load_changes(source);
 }
 
 namespace {
 
-// The tensor of a weights file that has a piece's rows: the piece itself, or its whole table.
-struct Found {
-  std::optional<std::size_t> tensor = {};
-  bool is_piece = false;
-  std::int64_t first = 0;  // the number of the piece's first row in the tensor
-};
-
 // `prefix`: begins the names of the file's tensors (LoadOptions::prefix).
-Found find_piece(const io::TensorSource& tensors, const TableState::Piece& piece, const std::string& prefix) {
+TableState::Stored find_piece(std::span<const io::TensorInfo> tensors, const TableState::Piece& piece,
+                              const std::string& prefix) {
   const std::string exact = prefix + piece.info.name.substr(checkpoint::kModelPrefix.size());
   for (const std::string& name : {exact, prefix + piece.tensor->table}) {
-    const auto info = std::ranges::find(tensors.infos, name, &io::TensorInfo::name);
-    if (info != tensors.infos.end())
-      return {static_cast<std::size_t>(info - tensors.infos.begin()), name == exact,
-              name == exact ? 0 : piece.rows.begin};
+    const auto info = std::ranges::find(tensors, name, &io::TensorInfo::name);
+    if (info != tensors.end())
+      return {static_cast<std::size_t>(info - tensors.begin()), name == exact, name == exact ? 0 : piece.rows.begin};
   }
   return {};
 }
@@ -149,12 +146,12 @@ std::string mismatch(const TableState::Piece& piece, const io::TensorInfo& found
   return fmt::format("{} {} instead of {}", piece.tensor->table, found.shape.str(), piece.tensor->shape.str());
 }
 
-// Finds a piece in the source, and adds its table to the report.
-Found report_piece(const io::TensorSource& source, const TableState::Piece& piece,
-                   const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) {
+// Finds a piece in the file, and adds its table to the report.
+TableState::Stored report_piece(std::span<const io::TensorInfo> tensors, const TableState::Piece& piece,
+                                const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) {
   const std::string& table = piece.tensor->table;
-  const Found found = find_piece(source, piece, options.prefix);
-  const std::string wrong = found.tensor ? mismatch(piece, source.infos[*found.tensor], found.is_piece) : "";
+  const TableState::Stored found = find_piece(tensors, piece, options.prefix);
+  const std::string wrong = found.tensor ? mismatch(piece, tensors[*found.tensor], found.is_piece) : "";
   const bool keeps = std::ranges::find(options.keep, table) != options.keep.end();
   std::vector<std::string>& names = keeps            ? report.skipped
                                     : !found.tensor  ? report.missing
@@ -162,24 +159,29 @@ Found report_piece(const io::TensorSource& source, const TableState::Piece& piec
                                                      : report.loaded;
   const std::string& entry = wrong.empty() || keeps ? table : wrong;
   if (names.empty() || names.back() != entry) names.push_back(entry);
-  return keeps || !wrong.empty() ? Found{} : found;
+  return keeps || !wrong.empty() ? TableState::Stored{} : found;
 }
 
 }  // namespace
 
-io::TensorSource TableState::load_weights(const comm::Communicator& comm, const io::TensorSource& of_root,
-                                          const checkpoint::LoadOptions& options,
-                                          checkpoint::LoadReport& report) const {
-  std::vector<Found> found(pieces_.size());
-  comm::collectively(comm, [&] {
-    for (std::size_t i = 0; comm.is_root() && i < pieces_.size(); ++i) {
-      if (pieces_[i].tensor->part < 0) found[i] = report_piece(of_root, pieces_[i], options, report);
-    }
-    if (options.strict) report.require_complete("weights");
-  });
+std::vector<TableState::Stored> TableState::match_weights(std::span<const io::TensorInfo> tensors,
+                                                          const checkpoint::LoadOptions& options,
+                                                          const std::string& file,
+                                                          checkpoint::LoadReport& report) const {
+  std::vector<Stored> found(pieces_.size());
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].tensor->part < 0) found[i] = report_piece(tensors, pieces_[i], options, report);
+  }
+  if (options.strict) report.require_complete("weights", file);
+  return found;
+}
+
+void TableState::load_weights(const comm::Communicator& comm, const io::TensorSource& of_root,
+                              const std::vector<Stored>& found) const {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
-    if (comm.broadcast_value(std::uint8_t{found[i].tensor.has_value()}) == 0) continue;
+    const bool is_stored = comm.is_root() && found[i].tensor.has_value();
+    if (comm.broadcast_value(std::uint8_t{is_stored}) == 0) continue;
     Tensor values = comm::collectively(comm, [&] {
       if (!comm.is_root()) return Tensor(piece.info.shape, piece.info.dtype);
       Tensor stored = of_root.read_rows(*found[i].tensor, {found[i].first, found[i].first + piece.rows.size()});
@@ -188,9 +190,12 @@ io::TensorSource TableState::load_weights(const comm::Communicator& comm, const 
     comm.broadcast(std::span(values.raw(), values.bytes()));
     tables_->write(*piece.tensor, piece.rows, values);
   }
-  return io::select(of_root, [&](const io::TensorInfo& info) {
+}
+
+io::TensorSource TableState::without_weights(const io::TensorSource& source, const std::string& prefix) const {
+  return io::select(source, [&](const io::TensorInfo& info) {
     return std::ranges::none_of(pieces_, [&](const Piece& piece) {
-      const std::string whole = options.prefix + piece.tensor->table;
+      const std::string whole = prefix + piece.tensor->table;
       return piece.tensor->part < 0 && (info.name == whole || info.name.starts_with(whole + "/"));
     });
   });

@@ -6,7 +6,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lockstep/checkpoint/load_report.h"
@@ -52,17 +55,32 @@ class TableState {
   void save(const TableSave& save) const;
   // Returns the size of the tensors of a save with TableSave::Rows::Changed, on all ranks.
   std::size_t changed_bytes() const;
-  // Replaces the state, or the values alone, by the source's tensors, which are equal on all ranks. Throws Error that
-  // lists the missing ones and those of another shape before it writes. The caller then waits for all ranks. After a
-  // load of the state, the changed rows are those that the source lists (checkpoint/increment.h).
-  void load(const io::TensorSource& source, bool weights_only) const;
-  // Replaces values by rank 0's tensors of a weights file, whole or in pieces, and adds to its report; reads at most
-  // kPieceElements elements at a time. Returns the tensors that are of no table, on rank 0; what `of_root` refers to
-  // must outlive them. All ranks throw the Error of a strict load, before values change, and that of a reader. The
-  // caller then waits for all ranks.
-  io::TensorSource load_weights(const comm::Communicator& comm, const io::TensorSource& of_root,
-                                const checkpoint::LoadOptions& options, checkpoint::LoadReport& report) const;
-  // Returns the tensors of `source` that are not of tables; what `source` refers to must outlive the result.
+  // Each piece that a load replaces, and the place of its tensor in the source.
+  using Match = std::vector<std::pair<const Piece*, std::size_t>>;
+  // Finds the tensors of the state, or of the values alone, and changes nothing; no communication. Throws Error that
+  // lists the missing ones and those of another shape.
+  Match match(std::span<const io::TensorInfo> tensors, bool weights_only) const;
+  // Replaces the matched pieces by the source's tensors, which are equal on all ranks. The caller then waits for all
+  // ranks. After a load of the state, the changed rows are those that the source lists (checkpoint/increment.h).
+  void load(const io::TensorSource& source, const Match& found, bool weights_only) const;
+
+  // The tensor of a weights file that has a piece's rows: the piece itself, or its whole table.
+  struct Stored {
+    std::optional<std::size_t> tensor = {};  // empty: none
+    bool is_piece = false;
+    std::int64_t first = 0;  // the number of the piece's first row in the tensor
+  };
+  // Finds the values in a weights file, whole or in pieces, and adds to its report; changes nothing; no communication.
+  // Throws the Error of a strict load, with `file`. Returns one entry for each of pieces().
+  std::vector<Stored> match_weights(std::span<const io::TensorInfo> tensors, const checkpoint::LoadOptions& options,
+                                    const std::string& file, checkpoint::LoadReport& report) const;
+  // Replaces values by rank 0's tensors, which it has matched; reads at most kPieceElements elements at a time. All
+  // ranks throw the Error of a reader. The caller then waits for all ranks.
+  void load_weights(const comm::Communicator& comm, const io::TensorSource& of_root,
+                    const std::vector<Stored>& found) const;
+  // Returns the tensors of a weights file that are of no table; what `source` refers to must outlive the result.
+  io::TensorSource without_weights(const io::TensorSource& source, const std::string& prefix) const;
+  // Returns the tensors of a checkpoint that are not of tables; what `source` refers to must outlive the result.
   io::TensorSource without_tables(const io::TensorSource& source) const;
 
  private:

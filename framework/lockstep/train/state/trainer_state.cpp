@@ -128,8 +128,14 @@ void TrainerState::load_from(const io::TensorSource& source, std::int64_t update
                              const std::function<void()>& check_received) {
   std::vector<io::NamedTensor> further;
   comm::collectively(comm_, [&] {
-    checkpoint::TrainingState(model_.parameters(), updater_->rule()).load(tables_.without_tables(source), weights_only);
-    tables_.load(source, weights_only);
+    // All is matched before anything is written.
+    checkpoint::TrainingState state(model_.parameters(), updater_->rule());
+    const io::TensorSource dense = tables_.without_tables(source);
+    const checkpoint::TrainingState::Match found = state.match(dense.infos, weights_only);
+    const TableState::Match rows = tables_.match(source.infos, weights_only);
+    if (!weights_only) averages_.require(source.infos);
+    state.write(found, dense);
+    tables_.load(source, rows, weights_only);
     for (std::size_t i = 0; i < source.infos.size(); ++i) {
       const std::string& name = source.infos[i].name;
       if (name == kGuard || name == kNoise || name.starts_with(checkpoint::kAveragePrefix))
@@ -149,13 +155,16 @@ void TrainerState::load_from(const io::TensorSource& source, std::int64_t update
   updates_ = updates;
 }
 
-// A checkpoint of a run without guard or noise has no means for them: they begin anew.
+// A checkpoint of a run without guard or noise has no means for them: they begin anew, also where a run goes back to
+// it.
 void TrainerState::load_further(const std::vector<io::NamedTensor>& tensors) {
   const auto load = [&](const std::string& name, std::span<double> into) {
     const auto found = std::ranges::find(tensors, name, &io::NamedTensor::name);
     if (found != tensors.end() && found->tensor.dtype() == DType::F64 &&
         std::cmp_equal(found->tensor.elements(), into.size()))
       std::ranges::copy(found->tensor.data<double>(), into.begin());
+    else
+      std::ranges::fill(into, 0.0);
   };
   if (parallel::GradientGuard* guard = engine_->gradient_guard(); guard != nullptr) load(kGuard, guard->state());
   if (options_.noise_scale) load(kNoise, noise_.state());
@@ -165,16 +174,22 @@ checkpoint::LoadReport TrainerState::load_weights(const std::filesystem::path& f
                                                   const checkpoint::LoadOptions& options) {
   checkpoint::LoadReport report;
   engine_->fence();
-  std::optional<checkpoint::WeightsFile> stored;  // on rank 0
-  io::TensorSource tensors;
-  comm::collectively(comm_, [&] {
-    if (comm_.is_root()) tensors = stored.emplace(file).tensors();
+  std::optional<checkpoint::WeightsFile> stored;  // on rank 0, as the variables that follow
+  io::TensorSource tensors, others;
+  std::vector<TableState::Stored> rows;
+  checkpoint::TensorMatch dense;
+  comm::collectively(comm_, [&] {  // before anything changes
+    if (!comm_.is_root()) return;
+    tensors = stored.emplace(file).tensors();
+    rows = tables_.match_weights(tensors.infos, options, file.string(), report);
+    others = tables_.without_weights(tensors, options.prefix);
+    dense = checkpoint::match_weights(model_.parameters(), others.infos, options, file.string());
   });
-  if (!tables_.pieces().empty()) tensors = tables_.load_weights(comm_, tensors, options, report);
+  tables_.load_weights(comm_, tensors, rows);
   comm::collectively(comm_, [&] {
     if (!comm_.is_root()) return;
-    const checkpoint::LoadReport of_tables = std::exchange(report, {});
-    report = checkpoint::load_weights(model_.parameters(), tensors, options, file.string());
+    checkpoint::write_weights(model_.parameters(), dense, others);
+    const checkpoint::LoadReport of_tables = std::exchange(report, dense.report);
     for (const auto names : {&checkpoint::LoadReport::loaded, &checkpoint::LoadReport::missing,
                              &checkpoint::LoadReport::mismatched, &checkpoint::LoadReport::skipped})
       std::ranges::copy(of_tables.*names, std::back_inserter(report.*names));

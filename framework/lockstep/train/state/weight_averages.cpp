@@ -95,20 +95,30 @@ std::vector<io::NamedTensor> WeightAverages::state() const {
   return tensors;
 }
 
+void WeightAverages::require(const std::vector<io::TensorInfo>& infos) const {
+  if (!options_.any()) return;
+  const auto expect = [&](const std::string& name, std::size_t expected) {
+    const auto found = std::ranges::find(infos, name, &io::TensorInfo::name);
+    check(found != infos.end(), "average", "the checkpoint has no tensor {}, expected one for the average of weights",
+          name);
+    check(found->dtype == DType::F64 && std::cmp_equal(found->shape.elements(), expected), "average",
+          "the checkpoint's {} is {} {}, expected {} numbers of f64", name, name_of(found->dtype), found->shape.str(),
+          expected);
+  };
+  expect(std::string(checkpoint::kAverageCount), 1);
+  for (const Statistic& s : statistics_) expect(average_name(s.name), s.average.size());
+}
+
 void WeightAverages::load(const std::vector<io::NamedTensor>& tensors) {
   if (!options_.any()) return;
-  const auto values_of = [&](const std::string& name, std::size_t expected) {
-    const auto found = std::ranges::find(tensors, name, &io::NamedTensor::name);
-    check(found != tensors.end(), "average", "the checkpoint has no tensor {}, expected one for the average of weights",
-          name);
-    check(found->tensor.dtype() == DType::F64 && std::cmp_equal(found->tensor.elements(), expected), "average",
-          "the checkpoint's {} is {} {}, expected {} numbers of f64", name, name_of(found->tensor.dtype()),
-          found->tensor.shape().str(), expected);
-    return found->tensor.data<double>();
+  std::vector<io::TensorInfo> infos;
+  for (const auto& [name, tensor] : tensors) infos.push_back({name, tensor.shape(), tensor.dtype()});
+  require(infos);
+  const auto values_of = [&](const std::string& name) {
+    return std::ranges::find(tensors, name, &io::NamedTensor::name)->tensor.data<double>();
   };
-  count_ = values_of(std::string(checkpoint::kAverageCount), 1)[0];
-  for (Statistic& s : statistics_)
-    std::ranges::copy(values_of(average_name(s.name), s.average.size()), s.average.begin());
+  count_ = values_of(std::string(checkpoint::kAverageCount))[0];
+  for (Statistic& s : statistics_) std::ranges::copy(values_of(average_name(s.name)), s.average.begin());
 }
 
 }  // namespace lockstep::train

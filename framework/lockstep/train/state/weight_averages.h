@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/io/named_tensor.h"
+#include "lockstep/io/tensor_source.h"
 #include "lockstep/parallel/gradient_engine.h"
 #include "lockstep/train/prepare/prepared_model.h"
 
@@ -29,6 +30,8 @@ class WeightAverages {
   // The tensors of a checkpoint beside the optimizer's state, which must be whole: "average/count", and "average/NAME"
   // of running statistics and of further names of tied weights.
   std::vector<io::NamedTensor> state() const;
+  // Throws Error unless these tensors have what load() takes; no communication.
+  void require(const std::vector<io::TensorInfo>& infos) const;
   void load(const std::vector<io::NamedTensor>& tensors);  // ignores other names; no communication
 
  private:
