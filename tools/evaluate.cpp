@@ -34,7 +34,7 @@ The same file comes from any number of ranks. --json prints file, samples and ar
 
 struct Arguments {
   std::string named, output, program;
-  bool best = false;
+  bool best = false, json = false;
   CLI::App* command = nullptr;
 };
 
@@ -68,6 +68,7 @@ void use(Arguments& a, bool predicts) {
     });
   }
   const bool best = take(request.user, "--best") || a.best;
+  if (take(request.user, "--json") || a.json) request.user.emplace_back("--json");  // the program's
   const checkpoint::WeightsSource source =
       checkpoint::find_weights(a.named, best ? checkpoint::Pick::Best : checkpoint::Pick::Newest);
   request.result = a.output;
@@ -87,6 +88,8 @@ CLI::App* add_command(CLI::App& app, const std::string& name, const std::string&
       ->type_name("CHECKPOINT|RUN");
   command->add_flag("--best", a->best,
                     "Of a run's folder, the best checkpoint, by the metric of the run's --keep best:NAME");
+  command->add_flag("--json", a->json,
+                    predicts ? "A line of JSON: file, samples, arrays" : "A line of JSON for each set: data, results");
   if (predicts)
     command->add_option("--output", a->output, "The file for predictions: a new .h5, .npz, .npy or .csv")
         ->type_name("FILE");

@@ -132,7 +132,8 @@ void export_c(const ExportOptions& o) {
   fs::path file = o.source;
   if (!o.model.empty()) {
     ExportOptions model = o;
-    model.output = (file = o.output).replace_extension(".onnx");
+    file = onnx::onnx_beside(o.output, {o.model, o.source});
+    model.output = file;
     export_onnx(model);
   }
   const onnx::CSource made = onnx::write_c_source(file, o.output);

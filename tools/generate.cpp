@@ -17,6 +17,7 @@
 #include "lockstep/core/random.h"
 #include "lockstep/train/options/option_checks.h"
 #include "lockstep/train/report/json_text.h"
+#include "lockstep/train/report/result_line.h"
 #include "models/gpt_options.h"
 #include "models/zoo/gpt_sampler.h"
 #include "tools/commands.h"
@@ -33,13 +34,15 @@ constexpr const char* kGenerateHelp = R"(Examples:
 
 The checkpoint is one of train_gpt, which has the options of its model. Without --prompt a document begins. The text ends
 after --tokens, or with the document. The same seed gives the same text. A text longer than the model's context goes on
-with the last half of the context, which is read again.)";
+with the last half of the context, which is read again. --json prints prompt, text, tokens and seconds as an object when
+the text has ended; bytes that are no UTF-8 are replaced there.)";
 
 struct GenerateOptions {
   std::string named, prompt, vocabulary;
   std::int64_t tokens = 256;
   models::SamplingOptions sampling;
   std::uint64_t seed = 1;
+  bool json = false;
 };
 
 // Sets an option of the model to what the checkpoint has.
@@ -94,7 +97,8 @@ void generate(const GenerateOptions& o) {
 
   std::vector<std::int32_t> prompt{tokenizer->end_of_text()};
   tokenizer->encode_documents(o.prompt, prompt);
-  print(o.prompt);
+  if (!o.json) print(o.prompt);
+  std::string written;
   RandomStream random(mix(o.seed, hash_name("generate")), 0);
   const auto began = std::chrono::steady_clock::now();
   std::span<const float> logits = sampler.start(prompt);
@@ -103,13 +107,20 @@ void generate(const GenerateOptions& o) {
     const std::int32_t token = models::sample_token(logits, o.sampling, random.uniform());
     ++made;
     if (token == tokenizer->end_of_text()) break;
-    print(tokenizer->text(token));
+    written += tokenizer->text(token);
+    if (!o.json) print(tokenizer->text(token));
     if (made < o.tokens) logits = sampler.next(token);
   }
-  print("\n");
+  if (!o.json) print("\n");
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   fmt::print(stderr, "generate: {} tokens behind {} of the prompt; {:.1f} tokens/s\n", made, prompt.size(),
              static_cast<double>(made) / std::max(seconds, 1e-9));
+  if (!o.json) return;
+  train::print_result({{"prompt", o.prompt},
+                       {"text", written},
+                       {"tokens", made},
+                       {"prompt_tokens", prompt.size()},
+                       {"seconds", seconds}});
 }
 
 }  // namespace
@@ -139,6 +150,7 @@ void add_generate_command(CLI::App& app) {
       ->check(train::whole_number<std::uint64_t>)
       ->capture_default_str();
   command->add_option("--vocabulary", o->vocabulary, "The run's vocabulary, where it has moved")->type_name("PATH");
+  command->add_flag("--json", o->json, "One JSON object: prompt, text, tokens, prompt_tokens, seconds");
   command->callback([o] { generate(*o); });
 }
 

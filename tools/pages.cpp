@@ -25,10 +25,37 @@ constexpr const char* kCompletionHelp = R"help(Examples:
   lockstep completion fish >~/.config/fish/completions/lockstep.fish
   train_resnet --completion bash                                              of a training program)help";
 
+// An option that is an argument with a place of its own, and has names too ("weights,--weights"), as two of them.
+void separate_names(train::ProgramDescription& program) {
+  std::vector<train::OptionDescription> options;
+  for (train::OptionDescription& option : program.options) {
+    if (!option.is_positional || option.names.size() < 2) {
+      options.push_back(std::move(option));
+      continue;
+    }
+    train::OptionDescription named = option;
+    named.is_positional = named.is_required = false;
+    named.names.erase(named.names.begin());
+    option.names.resize(1);
+    options.push_back(std::move(option));
+    options.push_back(std::move(named));
+  }
+  program.options = std::move(options);
+}
+
 // The program as a user types it, wherever its file lies.
 train::ProgramDescription described(const CLI::App& app) {
   train::ProgramDescription description = train::describe(app);
   description.name = "lockstep";
+  separate_names(description);
+  for (train::ProgramDescription& command : description.commands) separate_names(command);
+  return description;
+}
+
+// And `lockstep help`, which main() reads before the parser, and which has no page.
+train::ProgramDescription completed(const CLI::App& app) {
+  train::ProgramDescription description = described(app);
+  description.commands.push_back({.name = "help", .text = "Show the help of this command, or of the one named here"});
   return description;
 }
 
@@ -60,7 +87,7 @@ void add_completion_command(CLI::App& app) {
       ->check(CLI::IsMember(std::vector<std::string>(train::kShellNames.begin(), train::kShellNames.end())))
       ->required();
   command->callback([shell, &app] {
-    const std::string text = train::completion(described(app), train::shell_named(*shell));
+    const std::string text = train::completion(completed(app), train::shell_named(*shell));
     fmt::print("{}", text);
   });
 }

@@ -19,6 +19,9 @@ void require(bool condition, const char* name, FormatFor<std::type_identity_t<Ar
 DType type_of(const lockstep_array& array, const char* name) {
   if (array.type == LOCKSTEP_F32) return DType::F32;
   if (array.type == LOCKSTEP_F64) return DType::F64;
+  // What bindings of other languages say of an array that they cannot describe.
+  require(array.type != 0, name,
+          "the array cannot be described, expected f32, f64 or i32 whose neighbours are whole elements apart");
   require(array.type == LOCKSTEP_I32, name, "type is {}, expected LOCKSTEP_F32, LOCKSTEP_F64 or LOCKSTEP_I32",
           array.type);
   return DType::I32;

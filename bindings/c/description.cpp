@@ -136,7 +136,8 @@ void DescribedModel::describe_network(JsonReader& options) {
     };
     module_ = std::move(model);
   } else if (options.has("onnx")) {
-    auto model = std::make_unique<onnx::ImportedModel>(options.get<std::string>("onnx"));
+    onnx_file_ = options.get<std::string>("onnx");
+    auto model = std::make_unique<onnx::ImportedModel>(onnx_file_);
     forward_ = [network = model.get()](Value x) { return Forward{(*network)(x)}; };
     module_ = std::move(model);
   } else {

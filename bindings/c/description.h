@@ -34,6 +34,8 @@ class DescribedModel {
   DType target_type() const { return has_classes_ ? DType::I32 : dtype_; }
   bool has_classes() const { return has_classes_; }  // targets are the numbers of classes
   const nn::Module& module() const { return *module_; }
+  // The file of ONNX from which the network is read; empty: there is none.
+  const std::string& onnx_file() const { return onnx_file_; }
   std::vector<data::Field> fields() const;
 
   // The network alone; and what a trainer traces: loss, metrics and prediction.
@@ -50,7 +52,7 @@ class DescribedModel {
   void check_shapes() const;
   void check_output(const Value& prediction) const;
 
-  std::string text_;
+  std::string text_, onnx_file_;
   Shape input_, output_, target_;
   DType dtype_ = DType::F32;
   bool has_classes_ = false;

@@ -13,6 +13,8 @@ namespace lockstep::bindings {
 bool is_exported(const std::filesystem::path& path) { return path.extension() == ".onnx" || path.extension() == ".c"; }
 
 void export_model(const DescribedModel& model, const Inference& inference, const std::filesystem::path& path) {
+  const bool as_c = path.extension() == ".c";
+  const std::filesystem::path file = as_c ? onnx::onnx_beside(path, {model.onnx_file()}) : path;
   std::map<std::string, Tensor> weights;
   for (io::NamedTensor& each : inference.weights()) weights.emplace(each.name, std::move(each.tensor));
   Graph graph(Mode::Eval, DType::F32);
@@ -23,10 +25,8 @@ void export_model(const DescribedModel& model, const Inference& inference, const
     const Tensor& tensor = weights.at(name);
     return tensor.dtype() == DType::F64 ? tensor.to(DType::F32) : tensor.clone();
   };
-  std::filesystem::path file = path;
-  file.replace_extension(".onnx");
   io::replace_file(file, onnx::export_graph(graph, output, "output", source), "model");
-  if (path.extension() == ".c") onnx::write_c_source(file, path);
+  if (as_c) onnx::write_c_source(file, path);
 }
 
 }  // namespace lockstep::bindings

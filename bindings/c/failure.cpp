@@ -65,7 +65,7 @@ void agree(const comm::Communicator& comm, const Failure& mine) {
   const auto rank = static_cast<int>(first - codes.begin());
   const std::string text = comm.broadcast_string(mine.text, rank);
   const bool all = std::ranges::all_of(codes, failed);
-  throw CodedError(*first, all ? text : formatted("rank {}: {}", rank, text));
+  throw AgreedCodedError(*first, all ? text : formatted("rank {}: {}", rank, text));
 }
 
 void require_same(const comm::Communicator& comm, const std::string& name, const std::string& value) {

@@ -23,6 +23,12 @@ class CodedError : public Error {
   int code_;
 };
 
+// The same, which all ranks throw together: what they compute with is as before.
+class AgreedCodedError : public CodedError {
+ public:
+  using CodedError::CodedError;
+};
+
 // The result of a part of a call. A code of LOCKSTEP_OK has no text.
 struct Failure {
   int code = LOCKSTEP_OK;
@@ -47,7 +53,7 @@ int guarded(int code, Work&& work) noexcept {
   }
 }
 
-// Returns if no rank has a failure; otherwise all ranks throw the CodedError of the lowest rank that has one.
+// Returns if no rank has a failure; otherwise all ranks throw the AgreedCodedError of the lowest rank that has one.
 // Collective.
 void agree(const comm::Communicator& comm, const Failure& mine);
 

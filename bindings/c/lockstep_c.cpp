@@ -73,9 +73,12 @@ nlohmann::json description_of_onnx(const std::string& file) {
     }
     return dims;
   };
-  return {{"onnx", file},
-          {"input", sizes(model.graph().inputs(), "input")},
-          {"output", sizes(model.graph().outputs(), "output")}};
+  nlohmann::json description = {{"onnx", file},
+                                {"input", sizes(model.graph().inputs(), "input")},
+                                {"output", sizes(model.graph().outputs(), "output")}};
+  constexpr int64_t kDouble = 11;  // of ONNX's TensorProto.DataType
+  if (model.graph().inputs().front().type == kDouble) description["type"] = "f64";
+  return description;
 }
 
 void copy_shape(const Shape& shape, int32_t* rank, int64_t* extent) {

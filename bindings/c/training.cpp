@@ -1,7 +1,6 @@
 #include "bindings/c/training.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <exception>
 #include <new>
@@ -22,7 +21,6 @@
 namespace lockstep::bindings {
 namespace {
 
-constexpr const char* kResult = "lockstep_result";
 constexpr std::uint64_t kStop = 1;  // a request: the callback of a rank asks for an end
 
 train::TrainerOptions options_of(const lockstep_trainer_options& o, const DescribedModel& model) {
@@ -43,11 +41,6 @@ void check_options(const lockstep_trainer_options& o) {
   check(not_negative(o.weight_decay), "trainer", "weight_decay is {}, expected at least 0", o.weight_decay);
   check(not_negative(o.clip_norm), "trainer", "clip_norm is {}, expected at least 0", o.clip_norm);
   check(o.memory >= 0, "trainer", "memory is {}, expected at least 0", o.memory);
-}
-
-void check_rate(double rate) {
-  check(std::isfinite(rate) && rate >= 0, "trainer", "the learning rate is {}, expected a finite number, at least 0",
-        rate);
 }
 
 std::size_t row_bytes(const Shape& shape, DType type) {
@@ -76,10 +69,6 @@ void check_finite(const Tensor& tensor, const char* name) {
                              "remembered",
                              name, at % std::max<std::int64_t>(tensor.shape().tail().elements(), 1),
                              at / std::max<std::int64_t>(tensor.shape().tail().elements(), 1)));
-}
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 std::string hash_of(const std::vector<io::NamedTensor>& tensors) {
@@ -131,7 +120,23 @@ Training::Training(comm::Communicator comm, std::shared_ptr<const DescribedModel
       named.push_back({formatted("model/{}", each.name), each.tensor.clone()});
     trainer_->load(named, 0, true);
   }
-  trainer_->listen([this] { return callback_.asked_to_stop ? kStop : 0; });
+  trainer_->listen([this] { return callback_.tells_others ? kStop : 0; });
+}
+
+void Training::check_rate(double rate) {
+  check(std::isfinite(rate) && rate >= 0, "trainer", "the learning rate is {}, expected a finite number, at least 0",
+        rate);
+}
+
+double Training::seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// What the callback of an earlier step has asked for is told to the other ranks by the next step, and is no wish of
+// this call.
+void Training::begin_steps() {
+  callback_.tells_others = callback_.tells_others || callback_.asked_to_stop;
+  callback_.asked_to_stop = false;
 }
 
 void Training::require_usable() const {
@@ -184,7 +189,8 @@ lockstep_result Training::result_of(const train::Totals& totals, std::int64_t ow
   result.own_samples = own;
   result.updates = trainer_->updates();
   result.skipped = trainer_->skipped();
-  result.stop = (trainer_->requests() & kStop) != 0 || callback_.asked_to_stop ? 1 : 0;
+  const bool asked = callback_.asked_to_stop || callback_.tells_others;
+  result.stop = (trainer_->requests() & kStop) != 0 || asked ? 1 : 0;
   return result;
 }
 
@@ -192,6 +198,7 @@ lockstep_result Training::result_of(const train::Totals& totals, std::int64_t ow
 lockstep_result Training::run_step(const data::Batch& batch, double rate, Clock::time_point begin) {
   const train::Totals* totals = nullptr;
   communicate([&] { totals = &trainer_->step(batch, rate); });
+  callback_.tells_others = false;
   metrics_ = totals->metrics;
   lockstep_result result = result_of(*totals, batch.samples(), begin);
   result.steps = totals->samples > 0 ? 1 : 0;
@@ -221,57 +228,11 @@ void Training::step(const lockstep_array* input, const lockstep_array* target, d
     check_rate(rate);
     mine = batch_of(input, target);
   });
+  begin_steps();
   lockstep_result done = run_step(mine, rate, begin);
   const Failure failure = call_back(done);
   if (failure.code != LOCKSTEP_OK) throw CodedError(failure.code, failure.text);
   to_caller(done, result, kResult);
-}
-
-void Training::replay(std::int64_t samples, std::int64_t steps, double seconds, double rate, lockstep_result* result) {
-  const auto begin = Clock::now();
-  require_usable();
-  open_call(comm_, {Call::Replay, rate}, [&] {
-    check_caller(result, kResult);
-    check(memory_.capacity() > 0, "trainer", "the trainer has no memory of samples: set memory in its options");
-    check(samples > 0 && steps >= 0 && seconds >= 0, "trainer",
-          "{} samples, {} steps and {} seconds, expected at least 1, 0 and 0", samples, steps, seconds);
-    check_rate(rate);
-  });
-  require_same(comm_, "samples, steps and seconds of a replay", formatted("{}, {}, {}", samples, steps, seconds));
-  const auto all_here = Clock::now();  // what a rank has waited for others until now is no time of training
-  lockstep_result sum = result_of({}, 0, begin);
-  double elapsed = 0;
-  Failure failure;
-  for (std::int64_t n = 0; n < steps && elapsed + step_seconds_ + 2 * step_deviation_ <= seconds; ++n) {
-    data::Batch mine;
-    together(comm_, LOCKSTEP_ERROR_OTHER, [&] { mine = drawn(samples); });
-    const bool compiles = trainer_->updates() == 0;
-    lockstep_result one = run_step(mine, rate, begin);
-    failure = call_back(one);
-    // The slowest rank's clock, equal on all ranks, decides whether another step follows; a failure ends the loop.
-    std::array<double, 2> most{seconds_since(all_here), failure.code == LOCKSTEP_OK ? 0.0 : 1.0};
-    comm_.allreduce(comm::Buffer(std::span<double>(most)), comm::ReduceOp::Max);
-    const double now = most[0], last = now - elapsed;
-    elapsed = now;
-    if (most[1] != 0) agree(comm_, failure);
-    if (one.steps == 0) break;  // no rank has a sample
-    sum.samples += one.samples;
-    sum.own_samples += one.own_samples;
-    sum.steps += 1;
-    sum.loss = one.loss;
-    sum.stop = one.stop;
-    if (compiles) continue;
-    if (step_seconds_ > 0) step_deviation_ = 0.75 * step_deviation_ + 0.25 * std::abs(last - step_seconds_);
-    step_seconds_ = step_seconds_ > 0 ? 0.75 * step_seconds_ + 0.25 * last : last;
-  }
-  if (sum.steps == 0) {  // one slow step must not end the training for ever
-    step_seconds_ *= 0.9;
-    step_deviation_ *= 0.9;
-  }
-  sum.seconds = seconds_since(begin);
-  sum.updates = trainer_->updates();
-  sum.skipped = trainer_->skipped();
-  to_caller(sum, result, kResult);
 }
 
 void Training::evaluate(const lockstep_array* input, const lockstep_array* target, lockstep_result* result) {
@@ -329,7 +290,8 @@ void Training::remember(const lockstep_array* input, const lockstep_array* targe
 }
 
 void Training::on_step(lockstep_step_function function, void* user) {
-  callback_ = {.function = function, .user = user};
+  callback_.function = function;
+  callback_.user = user;
 }
 
 }  // namespace lockstep::bindings

@@ -34,8 +34,8 @@ class Training {
   // arguments.
   void step(const lockstep_array* input, const lockstep_array* target, double rate, lockstep_result* result);
   void evaluate(const lockstep_array* input, const lockstep_array* target, lockstep_result* result);
-  // Trains drawn samples until `steps` or `seconds` are over, or the callback of a rank fails, which all ranks then
-  // throw.
+  // Trains drawn samples until `steps` or `seconds` are over, the callback of a rank asks for an end, or it fails,
+  // which all ranks then throw.
   void replay(std::int64_t samples, std::int64_t steps, double seconds, double rate, lockstep_result* result);
   void save(const std::filesystem::path& path);
   void resume(const std::filesystem::path& path);
@@ -48,6 +48,7 @@ class Training {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr const char* kResult = "lockstep_result";
 
   // Runs work that communicates. Errors that all ranks throw leave the trainer usable, others do not.
   template <class Work>
@@ -56,17 +57,27 @@ class Training {
       std::forward<Work>(work)();
     } catch (const comm::AgreedError&) {
       throw;  // all ranks alike, and the trainer is as before
+    } catch (const AgreedCodedError&) {
+      throw;
     } catch (...) {
       unusable_ = current_failure(LOCKSTEP_ERROR_OTHER).text;
       throw;
     }
   }
+  static void check_rate(double rate);
+  static double seconds_since(Clock::time_point begin);
   void require_usable() const;
   data::Batch batch_of(const lockstep_array* input, const lockstep_array* target) const;
   data::Batch drawn(std::int64_t samples);
   data::Batch batch(Tensor inputs, Tensor targets) const;
+  void begin_steps();
   lockstep_result run_step(const data::Batch& batch, double rate, Clock::time_point begin);
   Failure call_back(lockstep_result& result);
+  struct ReplayedStep {
+    lockstep_result result;
+    double elapsed = 0;  // seconds
+  };
+  ReplayedStep replay_step(std::int64_t samples, double rate, Clock::time_point begin, Clock::time_point all_here);
   lockstep_result result_of(const train::Totals& totals, std::int64_t own, Clock::time_point begin) const;
 
   comm::Communicator comm_;
@@ -80,7 +91,8 @@ class Training {
   struct {
     lockstep_step_function function = nullptr;
     void* user = nullptr;
-    bool asked_to_stop = false;
+    bool asked_to_stop = false;  // in this call
+    bool tells_others = false;   // in an earlier one, which the next step tells
   } callback_;
   // Of a step of replay(), the slowest rank's, as they were of late: the mean, and the mean distance from it. 0:
   // unknown.

@@ -28,6 +28,7 @@ module lockstep
   integer(c_int32_t), parameter :: LOCKSTEP_F32 = 1, LOCKSTEP_F64 = 2, LOCKSTEP_I32 = 3, LOCKSTEP_STRIDED = 2
   ! This process alone; MPI is initialised if the program has not done so.
   integer(c_int64_t), parameter, public :: LOCKSTEP_COMM_ALONE = -huge(0_c_int64_t) - 1_c_int64_t
+  integer(c_int64_t), parameter :: NO_DISTANCE = huge(0_c_int64_t)
 
   ! The structures of lockstep_c.h. Components that are not set keep their defaults.
   type, bind(c), public :: lockstep_array
@@ -266,32 +267,39 @@ contains
     new_result%size = c_sizeof(new_result)
   end function
 
-  subroutine give_result(found, result)
+  ! After an error the caller's result stays as it is.
+  subroutine give_result(outcome, found, result)
+    integer(c_int), intent(in) :: outcome
     type(lockstep_result), intent(in) :: found
     type(lockstep_result), intent(inout), optional :: result
-    if (present(result)) result = found
+    if (.not. present(result)) return
+    if (outcome == LOCKSTEP_OK) result = found
   end subroutine
 
   ! ---- arrays ----
 
-  ! Elements between two neighbours, from their addresses.
+  ! Elements between two neighbours, from their addresses; NO_DISTANCE if they are no whole elements apart.
   integer(c_int64_t) function distance(first, second, bytes)
     type(c_ptr), intent(in) :: first, second
     integer, intent(in) :: bytes
-    distance = (transfer(second, 0_c_intptr_t) - transfer(first, 0_c_intptr_t)) / bytes
+    integer(c_intptr_t) :: apart
+    apart = transfer(second, 0_c_intptr_t) - transfer(first, 0_c_intptr_t)
+    distance = NO_DISTANCE
+    if (mod(apart, int(bytes, c_intptr_t)) == 0) distance = apart / bytes
   end function
 
-  ! A descriptor of an array of this shape. The C library wants the samples first, so the dimensions are reversed.
+  ! A descriptor of an array of this shape. The C library wants the samples first, so the dimensions are reversed. An
+  ! array that a descriptor cannot have gets a type that the library refuses, on all ranks together.
   type(lockstep_array) function described(address, kind_of_element, extents, strides)
     type(c_ptr), intent(in) :: address
     integer(c_int32_t), intent(in) :: kind_of_element
-    integer, intent(in) :: extents(:)
-    integer(c_int64_t), intent(in) :: strides(:)
+    integer(c_int64_t), intent(in) :: extents(:), strides(:)
     integer :: d, n
     n = size(extents)
     described%size = c_sizeof(described)
     described%data = address
     described%type = kind_of_element
+    if (any(strides == NO_DISTANCE)) described%type = 0
     described%rank = int(n, c_int32_t)
     do d = 1, n
       described%extent(d) = extents(n + 1 - d)
@@ -305,11 +313,11 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2)), 4)
     end if
-    array = described(first, LOCKSTEP_F32, shape(a), strides)
+    array = described(first, LOCKSTEP_F32, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_f32_2(a) result(array)
@@ -318,12 +326,12 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1)), 4)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1)), 4)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2)), 4)
     end if
-    array = described(first, LOCKSTEP_F32, shape(a), strides)
+    array = described(first, LOCKSTEP_F32, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_f32_3(a) result(array)
@@ -332,13 +340,13 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1,1)), 4)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2,1)), 4)
-      if (size(a, 3) > 1) strides(3) = distance(first, c_loc(a(1,1,2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1,1)), 4)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2,1)), 4)
+      if (size(a, 3, c_int64_t) > 1) strides(3) = distance(first, c_loc(a(1,1,2)), 4)
     end if
-    array = described(first, LOCKSTEP_F32, shape(a), strides)
+    array = described(first, LOCKSTEP_F32, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_f32_4(a) result(array)
@@ -347,14 +355,14 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1,1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1)), 4)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1)), 4)
-      if (size(a, 3) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1)), 4)
-      if (size(a, 4) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1)), 4)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1)), 4)
+      if (size(a, 3, c_int64_t) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1)), 4)
+      if (size(a, 4, c_int64_t) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2)), 4)
     end if
-    array = described(first, LOCKSTEP_F32, shape(a), strides)
+    array = described(first, LOCKSTEP_F32, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_f32_5(a) result(array)
@@ -363,15 +371,15 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1,1,1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1,1)), 4)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1,1)), 4)
-      if (size(a, 3) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1,1)), 4)
-      if (size(a, 4) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2,1)), 4)
-      if (size(a, 5) > 1) strides(5) = distance(first, c_loc(a(1,1,1,1,2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1,1)), 4)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1,1)), 4)
+      if (size(a, 3, c_int64_t) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1,1)), 4)
+      if (size(a, 4, c_int64_t) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2,1)), 4)
+      if (size(a, 5, c_int64_t) > 1) strides(5) = distance(first, c_loc(a(1,1,1,1,2)), 4)
     end if
-    array = described(first, LOCKSTEP_F32, shape(a), strides)
+    array = described(first, LOCKSTEP_F32, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_f64_1(a) result(array)
@@ -380,11 +388,11 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2)), 8)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2)), 8)
     end if
-    array = described(first, LOCKSTEP_F64, shape(a), strides)
+    array = described(first, LOCKSTEP_F64, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_f64_2(a) result(array)
@@ -393,12 +401,12 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1)), 8)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2)), 8)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1)), 8)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2)), 8)
     end if
-    array = described(first, LOCKSTEP_F64, shape(a), strides)
+    array = described(first, LOCKSTEP_F64, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_f64_3(a) result(array)
@@ -407,13 +415,13 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1,1)), 8)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2,1)), 8)
-      if (size(a, 3) > 1) strides(3) = distance(first, c_loc(a(1,1,2)), 8)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1,1)), 8)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2,1)), 8)
+      if (size(a, 3, c_int64_t) > 1) strides(3) = distance(first, c_loc(a(1,1,2)), 8)
     end if
-    array = described(first, LOCKSTEP_F64, shape(a), strides)
+    array = described(first, LOCKSTEP_F64, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_f64_4(a) result(array)
@@ -422,14 +430,14 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1,1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1)), 8)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1)), 8)
-      if (size(a, 3) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1)), 8)
-      if (size(a, 4) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2)), 8)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1)), 8)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1)), 8)
+      if (size(a, 3, c_int64_t) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1)), 8)
+      if (size(a, 4, c_int64_t) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2)), 8)
     end if
-    array = described(first, LOCKSTEP_F64, shape(a), strides)
+    array = described(first, LOCKSTEP_F64, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_f64_5(a) result(array)
@@ -438,15 +446,15 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1,1,1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1,1)), 8)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1,1)), 8)
-      if (size(a, 3) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1,1)), 8)
-      if (size(a, 4) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2,1)), 8)
-      if (size(a, 5) > 1) strides(5) = distance(first, c_loc(a(1,1,1,1,2)), 8)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1,1)), 8)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1,1)), 8)
+      if (size(a, 3, c_int64_t) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1,1)), 8)
+      if (size(a, 4, c_int64_t) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2,1)), 8)
+      if (size(a, 5, c_int64_t) > 1) strides(5) = distance(first, c_loc(a(1,1,1,1,2)), 8)
     end if
-    array = described(first, LOCKSTEP_F64, shape(a), strides)
+    array = described(first, LOCKSTEP_F64, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_i32_1(a) result(array)
@@ -455,11 +463,11 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2)), 4)
     end if
-    array = described(first, LOCKSTEP_I32, shape(a), strides)
+    array = described(first, LOCKSTEP_I32, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_i32_2(a) result(array)
@@ -468,12 +476,12 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1)), 4)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1)), 4)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2)), 4)
     end if
-    array = described(first, LOCKSTEP_I32, shape(a), strides)
+    array = described(first, LOCKSTEP_I32, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_i32_3(a) result(array)
@@ -482,13 +490,13 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1,1)), 4)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2,1)), 4)
-      if (size(a, 3) > 1) strides(3) = distance(first, c_loc(a(1,1,2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1,1)), 4)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2,1)), 4)
+      if (size(a, 3, c_int64_t) > 1) strides(3) = distance(first, c_loc(a(1,1,2)), 4)
     end if
-    array = described(first, LOCKSTEP_I32, shape(a), strides)
+    array = described(first, LOCKSTEP_I32, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_i32_4(a) result(array)
@@ -497,14 +505,14 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1,1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1)), 4)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1)), 4)
-      if (size(a, 3) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1)), 4)
-      if (size(a, 4) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1)), 4)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1)), 4)
+      if (size(a, 3, c_int64_t) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1)), 4)
+      if (size(a, 4, c_int64_t) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2)), 4)
     end if
-    array = described(first, LOCKSTEP_I32, shape(a), strides)
+    array = described(first, LOCKSTEP_I32, shape(a, c_int64_t), strides)
   end function
 
   type(lockstep_array) function array_of_i32_5(a) result(array)
@@ -513,15 +521,15 @@ contains
     type(c_ptr) :: first
     strides = 1
     first = c_null_ptr
-    if (size(a) > 0) then
+    if (size(a, kind=c_int64_t) > 0) then
       first = c_loc(a(1,1,1,1,1))
-      if (size(a, 1) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1,1)), 4)
-      if (size(a, 2) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1,1)), 4)
-      if (size(a, 3) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1,1)), 4)
-      if (size(a, 4) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2,1)), 4)
-      if (size(a, 5) > 1) strides(5) = distance(first, c_loc(a(1,1,1,1,2)), 4)
+      if (size(a, 1, c_int64_t) > 1) strides(1) = distance(first, c_loc(a(2,1,1,1,1)), 4)
+      if (size(a, 2, c_int64_t) > 1) strides(2) = distance(first, c_loc(a(1,2,1,1,1)), 4)
+      if (size(a, 3, c_int64_t) > 1) strides(3) = distance(first, c_loc(a(1,1,2,1,1)), 4)
+      if (size(a, 4, c_int64_t) > 1) strides(4) = distance(first, c_loc(a(1,1,1,2,1)), 4)
+      if (size(a, 5, c_int64_t) > 1) strides(5) = distance(first, c_loc(a(1,1,1,1,2)), 4)
     end if
-    array = described(first, LOCKSTEP_I32, shape(a), strides)
+    array = described(first, LOCKSTEP_I32, shape(a, c_int64_t), strides)
   end function
 
   ! ---- models ----
@@ -621,10 +629,12 @@ contains
     type(lockstep_array), target :: arrays(2)
     type(c_ptr) :: addresses(2)
     type(lockstep_result) :: found
+    integer(c_int) :: outcome
     call addresses_of(arrays, addresses, input, target)
     found = new_result()
-    call hand_over(c_trainer_step(trainer%handle, addresses(1), addresses(2), rate, found), code)
-    call give_result(found, result)
+    outcome = c_trainer_step(trainer%handle, addresses(1), addresses(2), rate, found)
+    call give_result(outcome, found, result)
+    call hand_over(outcome, code)
   end subroutine
   subroutine lockstep_trainer_evaluate(trainer, input, target, code, result)
     type(lockstep_trainer), intent(in) :: trainer
@@ -634,10 +644,12 @@ contains
     type(lockstep_array), target :: arrays(2)
     type(c_ptr) :: addresses(2)
     type(lockstep_result) :: found
+    integer(c_int) :: outcome
     call addresses_of(arrays, addresses, input, target)
     found = new_result()
-    call hand_over(c_trainer_evaluate(trainer%handle, addresses(1), addresses(2), found), code)
-    call give_result(found, result)
+    outcome = c_trainer_evaluate(trainer%handle, addresses(1), addresses(2), found)
+    call give_result(outcome, found, result)
+    call hand_over(outcome, code)
   end subroutine
   subroutine addresses_of(arrays, addresses, first, second)
     type(lockstep_array), intent(inout), target :: arrays(2)
@@ -694,10 +706,11 @@ contains
     integer, intent(out), optional :: code
     type(lockstep_result), intent(inout), optional :: result
     type(lockstep_result) :: found
+    integer(c_int) :: outcome
     found = new_result()
-    call hand_over(c_trainer_replay(trainer%handle, int(samples, c_int64_t), int(steps, c_int64_t), seconds, rate, &
-                                    found), code)
-    call give_result(found, result)
+    outcome = c_trainer_replay(trainer%handle, int(samples, c_int64_t), int(steps, c_int64_t), seconds, rate, found)
+    call give_result(outcome, found, result)
+    call hand_over(outcome, code)
   end subroutine
   ! `callback` is bind(c), with the interface lockstep_step_function.
   subroutine lockstep_trainer_on_step(trainer, callback, user, code)

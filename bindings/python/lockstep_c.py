@@ -6,12 +6,19 @@
     trainer.step(x, y, 1e-3)
     y = trainer.predict(x)
 
+Arrays may have any strides; what is no array, such as a list, becomes one. A trainer over several ranks is freed by all
+of them together, by free() or at the end of a `with` block, in the same order as other trainers:
+
+    with lockstep.Trainer(model, batch=64 * comm.size, comm=comm) as trainer:
+        ...
+
 LOCKSTEP_C_LIBRARY names liblockstep_c.so where the system does not find it. An error raises lockstep_c.Error, whose
 `code` is one of lockstep_c.h. One thread at a time may use an object.
 """
 import ctypes
 import json
 import os
+import warnings
 
 import numpy
 
@@ -91,13 +98,30 @@ def _check(code):
         raise Error(code, _library.lockstep_last_error().decode())
 
 
+def _array(values, kind=numpy.float64):
+    """`values` as an array: one of NumPy as it is, another in a type that the library has. None stays None, and so does
+    what makes no array of numbers."""
+    if values is None or isinstance(values, numpy.ndarray):
+        return values
+    try:
+        array = numpy.asarray(values)
+        if array.dtype.name in _TYPES and array.dtype.kind == numpy.dtype(kind).kind:
+            return array
+        converted = array.astype(kind)
+        return converted if kind is numpy.float64 or numpy.array_equal(converted, array) else values
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return values
+
+
 def _described(array):
-    """A descriptor of a NumPy array with any strides; None stays None. What the library cannot read gets a type that it
-    refuses, on all ranks together, and _call() then raises TypeError."""
+    """A descriptor of a NumPy array with any strides, which keeps it alive; None stays None. What the library cannot
+    read gets a type that it refuses, on all ranks together, and _call() then raises TypeError."""
     if array is None:
         return None
     wrong = None
-    if array.dtype.name not in _TYPES or not array.dtype.isnative:
+    if not isinstance(array, numpy.ndarray):
+        wrong = f"a {type(array).__name__} makes no array of numbers, expected an array of NumPy, or rows of one length"
+    elif array.dtype.name not in _TYPES or not array.dtype.isnative:
         wrong = f"an array has the type {array.dtype}, expected float32, float64 or int32"
     elif any(stride % array.itemsize for stride in array.strides) or array.ndim > _MAX_RANK:
         wrong = "an array has strides that are no whole elements, or more than 8 dimensions"
@@ -110,6 +134,7 @@ def _described(array):
     for d in range(array.ndim):
         described.extent[d] = array.shape[d]
         described.stride[d] = array.strides[d] // array.itemsize
+    described.array = array
     return ctypes.byref(described)
 
 
@@ -124,23 +149,35 @@ class _Inference:
         _check(code)
 
     def predict(self, x):
-        y = numpy.empty((len(x), *self.description["output"]), x.dtype)
+        x = _array(x)
+        y = numpy.empty((len(x), *self.description["output"]), getattr(x, "dtype", None))
         self._call("predict", _described(x), _described(y))
         return y
 
     def gradient(self, x, direction=None):
         """The gradient of sum(direction * prediction) by x."""
-        result = numpy.empty(x.shape, x.dtype)
-        self._call("gradient", _described(x), _described(direction), _described(result))
+        x = _array(x)
+        result = numpy.empty(getattr(x, "shape", 0), getattr(x, "dtype", None))
+        self._call("gradient", _described(x), _described(_array(direction)), _described(result))
         return result
 
     def save(self, path):
         self._call("save", os.fsencode(path))
 
-    def __del__(self):
+    def free(self):
+        """Frees it; a second call does nothing. Of a trainer over several ranks all of them call it."""
         handle, self._handle = getattr(self, "_handle", None), None
         if handle:
             getattr(_library, f"lockstep_{self._kind}_free")(handle)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.free()
+
+    def __del__(self):
+        self.free()
 
 
 class Model(_Inference):
@@ -165,9 +202,14 @@ class Model(_Inference):
 
 
 class Trainer(_Inference):
-    """Collective over `comm`, a communicator of mpi4py or its number in Fortran, in all but predict() and gradient()."""
+    """Collective over `comm`, a communicator of mpi4py or its number in Fortran, in all but predict() and gradient().
+
+    free() and the end of a `with` block are collective too. A trainer over several ranks that is forgotten is not
+    freed, as each rank collects garbage at a time of its own, and neither is one whose `with` block an exception
+    leaves, as it may be of one rank alone: a ResourceWarning says so, and the memory stays taken."""
 
     _kind = "trainer"
+    _alone = True
 
     def __init__(self, model, batch, optimizer="adam", comm=COMM_ALONE, **options):
         unknown = set(options) - {"weight_decay", "clip_norm", "seed", "memory", "skip_not_finite", "messages"}
@@ -179,6 +221,24 @@ class Trainer(_Inference):
         handle = ctypes.c_void_p()
         _check(_library.lockstep_trainer_create(model._handle, number, ctypes.byref(given), ctypes.byref(handle)))
         self._handle, self.description = handle, model.description
+        size = comm.Get_size() if hasattr(comm, "Get_size") else 1 if comm == COMM_ALONE else None  # None: not known
+        self._alone = size == 1
+
+    def __exit__(self, kind, *_):
+        if self._alone or kind is None:
+            self.free()
+
+    def __del__(self):
+        if self._alone:
+            self.free()
+        elif getattr(self, "_handle", None):
+            warnings.warn("a trainer over several ranks was not freed: call free() on all of them, or use `with`",
+                          ResourceWarning, source=self)
+
+    def _pair(self, x, y):
+        """Descriptors of samples; targets of classes are whole numbers."""
+        of_classes = self.description.get("loss") == "cross_entropy"
+        return _described(_array(x)), _described(_array(y, numpy.int32 if of_classes else numpy.float64))
 
     def _result(self, name, *arguments):
         result = Result(size=ctypes.sizeof(Result))
@@ -186,10 +246,10 @@ class Trainer(_Inference):
         return result
 
     def step(self, x, y, learning_rate):
-        return self._result("step", _described(x), _described(y), learning_rate)
+        return self._result("step", *self._pair(x, y), learning_rate)
 
     def evaluate(self, x, y):
-        return self._result("evaluate", _described(x), _described(y))
+        return self._result("evaluate", *self._pair(x, y))
 
     def metric(self, name):
         value = ctypes.c_double()
@@ -197,7 +257,7 @@ class Trainer(_Inference):
         return value.value
 
     def remember(self, x, y):
-        self._call("remember", _described(x), _described(y))
+        self._call("remember", *self._pair(x, y))
 
     def replay(self, samples, steps, learning_rate, seconds=float("inf")):
         return self._result("replay", samples, steps, seconds, learning_rate)

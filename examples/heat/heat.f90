@@ -196,12 +196,26 @@ contains
     if (whole(2) == 1 .and. .not. learns) call load_networks(name)
     if (rank /= 0) return
     problem = merge(0, 1, whole(1) == 1 .and. (whole(2) == 1 .or. teaching == 0))
-    if (problem == 0) open (newunit=u, file=trim(state) // '.newest', action='write', iostat=problem)
+    ! A kill leaves the name of the state before, or this one, and no part of it.
+    if (problem == 0) open (newunit=u, file=trim(state) // '.new', action='write', status='replace', iostat=problem)
     if (problem == 0) write (u, '(a, /, i0)', iostat=problem) trim(name), whole(2)
     if (problem == 0) close (u, iostat=problem)
+    if (problem == 0) problem = merge(0, 1, renamed(trim(state) // '.new', trim(state) // '.newest'))
     if (problem /= 0) write (error_unit, '(a, i0, 3a)') 'heat: the state of step ', step, ' could not be saved as ', trim(name), &
       '; --resume goes on from the one before'
   end subroutine
+
+  logical function renamed(from, to)  ! also where the new name has a file
+    use, intrinsic :: iso_c_binding, only: c_char, c_int, c_null_char
+    character(*), intent(in) :: from, to
+    interface
+      integer(c_int) function c_rename(from, to) bind(c, name="rename")
+        import :: c_char, c_int
+        character(kind=c_char), intent(in) :: from(*), to(*)
+      end function
+    end interface
+    renamed = c_rename(from // c_null_char, to // c_null_char) == 0
+  end function
 
   subroutine go_on()
     integer :: u, problem, sizes(3)
@@ -211,9 +225,13 @@ contains
       if (rank == 0) write (error_unit, '(3a)') 'heat: there is no ', trim(state), '.newest: this run begins at its first step'
       return
     end if
-    read (u, '(a)') name
-    read (u, *) networks
+    read (u, '(a)', iostat=problem) name
+    if (problem == 0) read (u, *, iostat=problem) networks
     close (u)
+    if (problem /= 0) then
+      write (error_unit, '(3a)') 'heat: ', trim(state), '.newest: cannot be read, expected the name of a state, then 0 or 1'
+      call MPI_Abort(MPI_COMM_WORLD, 1)
+    end if
     path = restart_file(name)
     open (newunit=u, file=path, form='unformatted', status='old', action='read', iostat=problem)
     if (problem == 0) read (u, iostat=problem) sizes
@@ -246,13 +264,18 @@ contains
     if (c_raise(9_c_int) /= 0) stop 1
   end subroutine
 
-  subroutine explain(key)  ! after --help, or an option that does not exist
+  subroutine explain(key, text)  ! after --help, an option that does not exist, or one whose value is no number
     character(*), intent(in) :: key
+    character(*), intent(in), optional :: text
     integer :: status, u, code
     status = merge(0, 2, key == '--help' .or. key == '-h')
     u = merge(output_unit, error_unit, status == 0)
     if (rank == 0) then
-      if (status /= 0) write (u, '(2a)') 'heat: unknown option ', trim(key)
+      if (present(text)) then
+        write (u, '(4a)') 'heat: ', trim(key), ' expects a number, and gets ', trim(text)
+      else if (status /= 0) then
+        write (u, '(2a)') 'heat: unknown option ', trim(key)
+      end if
       write (u, '(a)') 'Usage: mpirun -n RANKS heat_fortran [OPTION VALUE]... [--resume]', &
         '  --cells N       cells along each side of the square', &
         '  --steps N       time steps', &
@@ -271,8 +294,9 @@ contains
 
   subroutine read_options()
     character(256) :: key, text
-    integer :: n
+    integer :: n, problem
     n = 1
+    problem = 0
     do while (n <= command_argument_count())
       call get_command_argument(n, key)
       call get_command_argument(n + 1, text)
@@ -282,21 +306,22 @@ contains
         resume = .true.
         n = n - 1
       case ('--cells')
-        read (text, *) cells
+        read (text, *, iostat=problem) cells
       case ('--steps')
-        read (text, *) steps
+        read (text, *, iostat=problem) steps
       case ('--learners')
-        read (text, *) learners
+        read (text, *, iostat=problem) learners
       case ('--updates')
-        read (text, *) updates
+        read (text, *, iostat=problem) updates
       case ('--save-every')
-        read (text, *) save_every
+        read (text, *, iostat=problem) save_every
+        save_every = max(1, save_every)
       case ('--kill-at')
-        read (text, *) kill_at
+        read (text, *, iostat=problem) kill_at
       case ('--budget')
-        read (text, *) budget
+        read (text, *, iostat=problem) budget
       case ('--tolerance')
-        read (text, *) tolerance
+        read (text, *, iostat=problem) tolerance
       case ('--csv')
         csv = text
       case ('--state')
@@ -304,6 +329,7 @@ contains
       case default
         call explain(key)
       end select
+      if (problem /= 0) call explain(key, text)
     end do
   end subroutine
 end program

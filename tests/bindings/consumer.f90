@@ -79,6 +79,9 @@ program consumer_fortran
   turned = reshape(u, [n, 2, 4], order=[3, 2, 1])
   call lockstep_trainer_predict(trainer, lockstep_array_of(turned), lockstep_array_of(second), code)
   call expect(code == LOCKSTEP_ERROR_ARGUMENT .and. index(lockstep_last_error(), 'samples are last') > 0, 'samples first')
+  result%loss = -7
+  call lockstep_trainer_step(trainer, lockstep_array_of(turned), lockstep_array_of(v), 1e-2_c_double, code, result)
+  call expect(code == LOCKSTEP_ERROR_ARGUMENT .and. abs(result%loss + 7) <= 0, 'the result after an error')
 
   ! Gradients by the input against differences along one direction.
   call lockstep_trainer_gradient(trainer, lockstep_array_of(u), lockstep_array_of(g), code=code)

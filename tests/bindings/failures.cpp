@@ -1,6 +1,7 @@
 // What lockstep_c.h promises of failures that begin on one rank: all ranks return, and nothing has changed where the
 // header says so. Under mpirun on any number of ranks; prints what does not hold, and ends with 1 then.
 #include <lockstep_c_mpi.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "expect.h"
 
@@ -59,6 +61,50 @@ void callback_of_one_rank(lockstep_model* model) {
   EXPECT(lockstep_trainer_replay(trainer, 1, 3, 60, 0.1, &result) == LOCKSTEP_OK && result.updates == 5);
   lockstep_trainer_free(trainer);
 }
+
+int asks_on_the_last(const lockstep_result* result, void*) { return is_last() && result->updates == 1 ? 1 : 0; }
+
+// The rank whose callback asks for an end knows it at once, the others with the next step, and then it is forgotten.
+void end_that_one_rank_asks_for(lockstep_model* model) {
+  lockstep_trainer* trainer = trainer_of(model);
+  double x = 1, y = 2;
+  const lockstep_array in = array(&x, 1), out = array(&y, 1);
+  lockstep_result result = LOCKSTEP_RESULT_INIT;
+  EXPECT(lockstep_trainer_on_step(trainer, asks_on_the_last, nullptr) == LOCKSTEP_OK);
+  EXPECT(lockstep_trainer_step(trainer, &in, &out, 0.1, &result) == LOCKSTEP_OK && result.stop == (is_last() ? 1 : 0));
+  EXPECT(lockstep_trainer_step(trainer, &in, &out, 0.1, &result) == LOCKSTEP_OK && result.stop == 1);
+  EXPECT(lockstep_trainer_step(trainer, &in, &out, 0.1, &result) == LOCKSTEP_OK && result.stop == 0);
+  lockstep_trainer_free(trainer);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which map memory in their own ways
+// The memories of all ranks do not fit on rank 0, which gathers them: an error on all ranks, after which all is as
+// before.
+void save_without_memory(lockstep_model* model, const std::string& folder) {
+  constexpr int64_t kRows = int64_t{3} << 20;  // of 16 bytes: a piece of memory that the heap maps by itself
+  lockstep_trainer_options options = options_of(kRows);
+  lockstep_trainer* trainer = nullptr;
+  EXPECT(lockstep_trainer_create_mpi(model, MPI_COMM_WORLD, &options, &trainer) == LOCKSTEP_OK);
+  std::vector<double> values(kRows, 0.5);
+  const lockstep_array many = array(values.data(), kRows), one = array(values.data(), 1);
+  EXPECT(lockstep_trainer_remember(trainer, &many, &many) == LOCKSTEP_OK);
+  EXPECT(lockstep_trainer_step(trainer, &one, &one, 0.1, nullptr) == LOCKSTEP_OK);
+  rlim_t data = 0;  // kB
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == "VmData:") status >> data;
+  }
+  rlimit before{};
+  EXPECT(data > 0 && getrlimit(RLIMIT_DATA, &before) == 0);
+  const rlimit small{1024 * data + (rlim_t{16} << 20), before.rlim_max};
+  if (rank == 0) EXPECT(setrlimit(RLIMIT_DATA, &small) == 0);
+  const int code = lockstep_trainer_save(trainer, (folder + "/large.h5").c_str());
+  if (rank == 0) EXPECT(setrlimit(RLIMIT_DATA, &before) == 0);
+  EXPECT(code == LOCKSTEP_ERROR_MEMORY);
+  EXPECT(lockstep_trainer_step(trainer, &one, &one, 0.1, nullptr) == LOCKSTEP_OK);
+  lockstep_trainer_free(trainer);
+}
+#endif
 
 void result_of_another_size(lockstep_model* model) {
   lockstep_trainer* trainer = trainer_of(model);
@@ -133,6 +179,11 @@ void exported_files(lockstep_model* model, const std::string& folder) {
   EXPECT(lockstep_model_predict(model, &in, &first) == LOCKSTEP_OK);
   EXPECT(lockstep_model_predict(again, &in, &second) == LOCKSTEP_OK);
   for (int i = 0; i < 3; ++i) EXPECT(std::abs(found[i] - expected[i]) < 1e-6);
+  // NAME.onnx lies beside NAME.c: it is not written over while it is read, nor for a name that C cannot have.
+  EXPECT(lockstep_model_save(again, source.c_str()) == LOCKSTEP_ERROR_FILE && SAYS("expected another name"));
+  EXPECT(lockstep_model_save(again, (folder + "/line2.c").c_str()) == LOCKSTEP_OK);
+  EXPECT(lockstep_model_save(model, (folder + "/2line.c").c_str()) == LOCKSTEP_ERROR_FILE && SAYS("letter in front"));
+  EXPECT(!std::ifstream(folder + "/2line.onnx").good());
   lockstep_model_free(again);
 }
 
@@ -164,6 +215,10 @@ int main(int argc, char** argv) {
              R"({"input": [1], "output": [1], "type": "f64", "layers": [{"type": "Linear", "in": 1, "out": 1}]})",
              &model) == LOCKSTEP_OK);
   callback_of_one_rank(model);
+  end_that_one_rank_asks_for(model);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  save_without_memory(model, argv[1]);
+#endif
   result_of_another_size(model);
   options_that_differ(model);
   calls_that_differ(model);

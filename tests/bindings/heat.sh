@@ -31,6 +31,15 @@ if heat --state stopped --resume >wrong.txt 2>wrong.log; then
   exit 1
 fi
 grep -q 'heat: stopped-[01]\.0: cannot be read whole' wrong.log
+echo no-state >stopped.newest
+if heat --state stopped --resume >wrong.txt 2>wrong.log; then
+  echo "heat.sh: the name of a state that is not there was taken" >&2
+  exit 1
+fi
+grep -q 'heat: .*: cannot be read' wrong.log
+# No number of steps between two saves is taken as one.
+heat --steps 2 --save-every 0 --state each >each.txt
+[ -s each.newest ]
 # The surrogate was used, its error was found by audits, and the result is nearly the solver's own.
 awk -F, 'NR > 1 && $3 > 0 { used += $3; if ($5 > worst) worst = $5 } END { exit !(used > 60 * 576 / 2 && worst > 0 && worst < 0.02) }' whole.csv
 heat --learners 0 >solver.txt

@@ -15,6 +15,8 @@
 #include "lockstep/onnx/export.h"
 #include "lockstep/onnx/import/imported_model.h"
 #include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/pointwise.h"
+#include "lockstep/ops/resample.h"
 #include "models/zoo/registry.h"
 #include "tests/messages.h"
 #include "tests/temporary_directory.h"
@@ -139,6 +141,105 @@ TEST(ImportedModel, TakesTheSizesThatItsFileLeavesOpenFromTheCaller) {
   const auto model = models::build_model(path, 3, {3, 8, 6});
   infer::Predictor predict(*model, [&](const plan::Inputs& in) { return (*model)(in["image"]); });
   EXPECT_EQ(predict(normal({2, 3, 8, 6})).shape(), (Shape{2, 3}));
+}
+
+// Writes what `model` makes of an input "x" of this shape.
+template <class Model>
+void write_graph(const std::string& path, const Shape& shape, const Model& model, const onnx::ExportSource& source) {
+  Graph graph(Mode::Eval, DType::F32);
+  const Value y = model(graph.input("x", {shape, DType::F32}));
+  std::ofstream(path, std::ios::binary) << onnx::export_graph(graph, y, "y", source);
+}
+
+// The same for the model of a file.
+void write_again(const std::string& from, const std::string& to, const Shape& shape) {
+  const onnx::ImportedModel model(from);
+  const std::vector<io::NamedTensor> weights = onnx::initial_weights(from);
+  onnx::ExportSource source{.name = "model", .version = "test"};
+  for (const NamedParameter& named : model.named_parameters()) source.names[named.parameter] = named.name;
+  source.weights = [&](const std::string& name) {
+    return std::ranges::find(weights, name, &io::NamedTensor::name)->tensor.clone();
+  };
+  write_graph(
+      to, shape, [&](Value x) { return model(x); }, source);
+}
+
+Tensor computed_by_file(const std::string& path, const Tensor& x) {
+  const onnx::ImportedModel model(path);
+  infer::Predictor predict(model, [&](const plan::Inputs& in) { return model(in["x"]); }, {.input = "x"});
+  return predict(x);
+}
+
+bool are_equal(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && std::ranges::equal(a.data<float>(), b.data<float>());
+}
+
+// The tables with which an upsampling is written are weights of the file that is read again, under names that
+// constants have too.
+TEST(ImportedModel, IsWrittenAgainWithoutANameThatIsThereTwice) {
+  const TemporaryDirectory folder;
+  const std::string first = folder.path("first.onnx"), second = folder.path("second.onnx"),
+                    third = folder.path("third.onnx");
+  const Tensor image = normal({2, 3, 4, 4});
+  write_graph(first, image.shape(),
+              [](Value x) { return upsample(x, {.scale = {2}, .mode = Interpolation::Linear}) * 0.5 + 0.25; },
+              {.name = "model", .version = "test"});
+  write_again(first, second, image.shape());
+  write_again(second, third, image.shape());
+  const Tensor expected = computed_by_file(first, image);
+  EXPECT_EQ(expected.shape(), (Shape{2, 3, 8, 8}));
+  EXPECT_TRUE(are_equal(computed_by_file(second, image), expected));
+  EXPECT_TRUE(are_equal(computed_by_file(third, image), expected));
+
+  // A weight with the name that the first constant would get.
+  onnx::Document document;
+  document.input("x", {Shape{1, 4}, DType::F32});
+  const std::string sum = document.add("Add", {"x", document.scalar(0.5, DType::F32)});
+  document.initial("constant.2", normal({4}, 2));
+  document.add("Mul", {sum, "constant.2"}, {}, "y");
+  document.output("y", {Shape{1, 4}, DType::F32});
+  std::ofstream(first, std::ios::binary) << document.finish("model", "test");
+  write_again(first, second, {1, 4});
+  const Tensor row = normal({1, 4}, 3);
+  EXPECT_TRUE(are_equal(computed_by_file(second, row), computed_by_file(first, row)));
+}
+
+TEST(ImportedModel, GivesAWeightThatIsCalledAsAnInputIsANameOfItsOwn) {
+  const TemporaryDirectory folder;
+  Parameter one{.shape = Shape{4}, .initialize = {}}, two{.shape = Shape{4}, .initialize = {}};
+  onnx::ExportSource source{.name = "model", .version = "test"};
+  source.names = {{&one, "x"}, {&two, "x_weight"}};
+  source.weights = [](const std::string& name) { return normal({4}, name == "x" ? 1 : 2); };
+  Graph graph(Mode::Eval, DType::F32);
+  const Value x = graph.input("x", {Shape{1, 4}, DType::F32});
+  const Value y = x * graph.parameter(one) + graph.parameter(two);
+  const std::string path = folder.path("model.onnx");
+  std::ofstream(path, std::ios::binary) << onnx::export_graph(graph, y, "y", source);
+  std::vector<std::string> names;
+  for (const io::NamedTensor& named : onnx::initial_weights(path)) names.push_back(named.name);
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"x_weight", "x_weight_weight"}));
+}
+
+TEST(ImportedModel, KeepsTheTypesOfTheFilesTensors) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.path("wide.onnx");
+  const std::vector<double> third{1.0 / 3, 2.0 / 3};
+  onnx::Document document;
+  document.input("x", {Shape{1, 2}, DType::F64});
+  document.initial("wide", Tensor::from<double>(Shape{2}, third));
+  document.initial("narrow", normal({2}));
+  document.add("Add", {document.add("Mul", {"x", "wide"}), "narrow"}, {}, "y");
+  document.output("y", {Shape{1, 2}, DType::F64});
+  std::ofstream(path, std::ios::binary) << document.finish("model", "test");
+  const std::vector<io::NamedTensor> weights = onnx::initial_weights(path);
+  ASSERT_EQ(weights.size(), 2u);
+  for (const io::NamedTensor& named : weights) {
+    EXPECT_EQ(named.tensor.dtype(), named.name == "wide" ? DType::F64 : DType::F32) << named.name;
+    if (named.name == "wide") {
+      EXPECT_TRUE(std::ranges::equal(named.tensor.data<double>(), third));
+    }
+  }
 }
 
 TEST(ImportedModel, RefusesFilesThatAreDamaged) {

@@ -154,6 +154,51 @@ TEST(OnnxNodes, EnlargeImages) {
   EXPECT_EQ(values_of(computed(x, resize("linear", "half_pixel"))), (Floats{0, 0.25F, 0.75F, 1, 2, 2.25F, 2.75F, 3}));
 }
 
+TEST(OnnxNodes, MakeOneElementOfAnAxisAsTheirModeSays) {
+  const auto resize = [](const std::string& places, const std::string& policy = "stretch") {
+    return [=](Document& d) {
+      return d.add("Resize", {"x", "", "", d.list({1, 1, 2, 1})},
+                   {{"mode", std::string("linear")},
+                    {"coordinate_transformation_mode", places},
+                    {"keep_aspect_ratio_policy", policy}});
+    };
+  };
+  const Tensor x = counted({1, 1, 2, 2});
+  EXPECT_EQ(values_of(computed(x, resize("half_pixel"))), (Floats{0.5F, 2.5F}));
+  EXPECT_EQ(values_of(computed(x, resize("pytorch_half_pixel"))), (Floats{0, 2}));
+  const std::string message = error_of([&] { computed(x, resize("half_pixel", "not_larger")); });
+  EXPECT_TRUE(has(message, "keep_aspect_ratio_policy is not_larger, expected stretch")) << message;
+}
+
+TEST(OnnxNodes, CountAxesFromTheEnd) {
+  const auto flatten = [](std::int64_t axis) {
+    return [=](Document& d) { return d.add("Flatten", {"x"}, {{"axis", axis}}); };
+  };
+  const Tensor x = counted({1, 2, 3});
+  EXPECT_EQ(computed(x, flatten(-1)).shape(), (Shape{2, 3}));
+  EXPECT_EQ(computed(x, flatten(-3)).shape(), (Shape{1, 6}));
+  EXPECT_EQ(computed(x, flatten(3)).shape(), (Shape{6, 1}));
+}
+
+// Constants from which sizes are computed have axes too.
+TEST(OnnxNodes, ComputeSizesAlongAxes) {
+  const auto reshaped = [](Document& d, const std::string& sizes) { return d.add("Reshape", {"x", sizes}); };
+  const auto axes = [&](Document& d) {
+    const std::string column = d.add("Unsqueeze", {d.list({1, 4}), d.list({1})});
+    const std::string row = d.add("Transpose", {column}, {{"perm", Numbers{1, 0}}});
+    return reshaped(d, d.add("Squeeze", {row, d.list({0})}));
+  };
+  EXPECT_EQ(computed(counted({1, 2, 2}), axes).shape(), (Shape{1, 4}));
+  const auto longer = [&](Document& d) { return reshaped(d, d.add("Squeeze", {d.list({1, 4}), d.list({0})})); };
+  EXPECT_TRUE(has(error_of([&] { computed(counted({1, 2, 2}), longer); }), "has more than one element"));
+  const auto pairs = [&](Document& d) {  // (1; 2) + (0, 1) = (1, 2; 2, 3)
+    const std::string column = d.add("Unsqueeze", {d.list({1, 2}), d.list({1})});
+    const std::string row = d.add("Unsqueeze", {d.list({0, 1}), d.list({0})});
+    return reshaped(d, d.add("Reshape", {d.add("Add", {column, row}), d.list({-1})}));
+  };
+  EXPECT_EQ(computed(counted({1, 12}), pairs).shape(), (Shape{1, 2, 2, 3}));
+}
+
 // A part without a form here is an error that names the node and the part.
 TEST(OnnxNodes, WithoutAFormAreErrors) {
   const auto refused = [](const auto& write) { return error_of([&] { computed(counted({1, 1, 4, 4}), write); }); };
@@ -182,6 +227,14 @@ TEST(OnnxNodes, WithoutAFormAreErrors) {
                     return d.add("Conv", {"x", "w"});
                   }),
                   "channels"));
+  EXPECT_TRUE(has(refused([](Document& d) {
+                    for (const char* name : {"scale", "shift", "mean", "variance"})
+                      d.initial(name, Tensor::from<float>(Shape{1}, Floats{1}));
+                    d.add("BatchNormalization", {"x", "scale", "shift", "mean", "variance"},
+                          std::vector<std::string>{"z", "new_mean"}, {});
+                    return std::string("z");
+                  }),
+                  "the statistics of the batch are outputs"));
 }
 
 // Files may be damaged or hostile: constants that are missing, empty or as large as numbers can be.

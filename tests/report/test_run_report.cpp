@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lockstep/core/error.h"
+#include "tests/messages.h"
 #include "tests/train/streams.h"
 #include "tools/report/page.h"
 
@@ -102,6 +103,16 @@ TEST_F(RunReportTest, LogsGiveResumesFaultsAndRanks) {
   EXPECT_EQ(events, "start 0 of 0; fault 50 of 1; fault 50 of -1; resume 40 of 0; ");
   EXPECT_EQ(run["ranks"][0].dump(), R"({"rank":0,"host":"node1","memory_mib":58.0,"warnings":0,"errors":0})");
   EXPECT_EQ(run["ranks"][1].dump(), R"({"rank":1,"host":"node2","memory_mib":null,"warnings":0,"errors":1})");
+}
+
+TEST_F(RunReportTest, FactsThatAreNoneOfARunAreNotReadIntoMemory) {
+  append("metrics.jsonl", line(1, "2"));
+  append("facts.json", "{\"options\":{\"lr\":0.5}}");
+  EXPECT_EQ(document()["options"]["lr"], 0.5);
+  fs::resize_file(folder_ / "facts.json", std::uintmax_t{17} << 20);
+  RunReport run(folder_);
+  const std::string message = error_of([&] { run.update(); });
+  EXPECT_TRUE(has(message, "facts.json has 17825792 bytes, expected at most 16777216")) << message;
 }
 
 TEST_F(RunReportTest, TextOfARunCannotEndThePagesScript) {

@@ -87,7 +87,39 @@ def check_c_files(folder):
             raise SystemExit(f"{len(damaged)} bytes were taken as weights")
     for words in (["--output", "net.xyz"], ["--output", "net.c", "--c"], ["x.h5", "--c", "--output", "net.h5"], ["net.onnx", "--output", "b.onnx"]):
         call("export", *words, status=2)
-    assert "letter in front" in call("export", folder / "net.onnx", "--output", folder / "9.c", status=1)
+    for source in ([folder / "net.onnx"], ["--model", "mnist_mlp"]):
+        assert "letter in front" in call("export", *source, "--output", folder / "9.c", status=1)
+    assert not (folder / "9.onnx").exists()
+    model = (folder / "net.onnx").read_bytes()
+    assert "expected another name" in call("export", "--model", folder / "net.onnx", "--output", folder / "net.c", status=1)
+    assert (folder / "net.onnx").read_bytes() == model
+    call("export", "--model", folder / "net.onnx", "--output", folder / "net2.c")
+
+
+def check_c_names(folder):
+    """Inputs with names that C, C++ or the source have for themselves; a name of the file that is a word of ours."""
+    names = ["class", "exp", "i0", "i", "t0", "table0", "weights", "output", "memcpy", "lanes", "ok", "NULL", "new.b"]
+    nodes, value = [], names[0]
+    for k, name in enumerate(names[1:]):
+        nodes.append(onnx.helper.make_node("Mul" if k % 2 else "Add", [value, name], [f"v{k}"]))
+        value = f"v{k}"
+    nodes.append(onnx.helper.make_node("MatMul", [value, "w"], ["y"]))
+    random = np.random.default_rng(1)
+    weight = random.standard_normal((4, 3)).astype(np.float32)
+    typed = lambda name, shape: onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+    graph = onnx.helper.make_graph(nodes, "names", [typed(name, [1, 4]) for name in names], [typed("y", [1, 3])],
+                                   [onnx.numpy_helper.from_array(weight, "w")])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)])
+    onnx.save(model, str(folder / "names.onnx"))
+    inputs = [random.standard_normal((2, 4)).astype(np.float32) for _ in names]
+    expected = inputs[0]
+    for k, array in enumerate(inputs[1:]):
+        expected = expected * array if k % 2 else expected + array
+    distance = c_source.distance(lockstep, folder / "names.onnx", inputs, expected @ weight, folder, "MY_NAME")
+    assert distance < 1e-5, f"the output of the C source differs by {distance:.2g} of the largest number"
+    header = subprocess.run(["c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc++", str(folder / "MY_NAME.h")],
+                            capture_output=True, text=True, check=False)
+    assert header.returncode == 0, header.stderr
 
 
 def check_weights(folder):
@@ -145,6 +177,7 @@ with tempfile.TemporaryDirectory() as name:
     check_weights(pathlib.Path(name))
     check_npz(pathlib.Path(name))
     check_c_files(pathlib.Path(name))
+    check_c_names(pathlib.Path(name))
     models = {entry["name"]: entry for entry in json.loads(call("models", "--json"))}
     for model in sys.argv[2:] or models:
         check_model(models[model], pathlib.Path(name))

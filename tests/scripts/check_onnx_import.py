@@ -114,6 +114,19 @@ def check_training(path):
     print(f"training: five steps, then outputs within {worst:.1e}", flush=True)
 
 
+def check_wide(path):
+    """A file in f64 says so to those who load it."""
+    torch.manual_seed(1)
+    module = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)).double().eval()
+    torch.onnx.export(module, torch.randn(1, 3).double(), str(path), opset_version=13, input_names=["x"])
+    model = lockstep_c.Model.load(path)
+    assert model.description["type"] == "f64", model.description
+    x = torch.randn(5, 3).double()
+    worst = np.abs(model.predict(x.numpy()) - module(x).detach().numpy()).max()
+    assert worst < 1e-12, worst
+    print(f"f64: outputs within {worst:.1e}", flush=True)
+
+
 vision = torchvision.models
 CASES = {  # name: (module, shape of a sample, version of the operators, whether the batch's size is open)
     "viewed": (Viewed, (3, 8, 8), 13, True),
@@ -176,6 +189,7 @@ def main():
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         check_training(pathlib.Path(folder) / "model.onnx")
+        check_wide(pathlib.Path(folder) / "wide.onnx")
         for name in sys.argv[3:] or CASES:
             try:
                 worst = distance(name, pathlib.Path(folder) / "model.onnx")

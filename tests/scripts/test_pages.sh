@@ -38,6 +38,15 @@ case_completions() {
   complete_words _lockstep lockstep compare --
   expect_proposals --json
   expect_no_proposal --precision
+  complete_words _lockstep lockstep he
+  expect_proposals help
+  # An argument that has a name too; --json of commands that give it to another program; generate's.
+  complete_words _lockstep lockstep export --w
+  expect_proposals --weights
+  for program in evaluate predict generate; do
+    complete_words _lockstep lockstep "$program" --js
+    expect_proposals --json
+  done
   complete_words _lockstep lockstep launch-
   expect_no_proposal launch-agent
   complete_words "_$(basename "$train")" "$train" --optimizer ad
@@ -98,6 +107,8 @@ case_help() {
     expect_status 0
   done
   expect_line '^\.TH lockstep' 1
+  run "$lockstep" man export
+  expect_line '\\fB\\-\\-weights\\fR \\fIVALUE\\fR' 1
   run "$lockstep" man nothing
   expect_status 2
   run "$lockstep"

@@ -64,6 +64,10 @@ class Gpt(SystemTest):
         self.assertEqual(generate("--seed", 5), generate("--seed", 5))
         self.assertNotEqual(generate("--seed", 5), generate("--seed", 6))
         self.assertEqual(generate("--temperature", 0), generate("--temperature", 0, "--seed", 9))
+        answer = json.loads(generate("--json"))
+        self.assertEqual(list(answer), ["prompt", "text", "tokens", "prompt_tokens", "seconds"])
+        self.assertEqual((answer["prompt"], answer["prompt_tokens"]), ("the", 2))
+        self.assertTrue(0 < answer["tokens"] <= 60 and answer["seconds"] > 0, answer)
         (self.scratch / "merges.txt").write_text("#version: 0.2\nt h\n")  # as many tokens, but other ones for the same text
         for other in (program("lockstep", "generate", self.scratch / "files"), program("lockstep", "evaluate", self.scratch / "files")):
             self.fail_with(other, "is not the one with which the model was trained")

@@ -23,13 +23,24 @@ using nlohmann::ordered_json;
 
 // `watch` reads runs, too.
 constexpr const char* kReportSite = "run";
-constexpr std::uintmax_t kLargestTrace = std::uintmax_t{1} << 30;  // bytes
+constexpr std::uintmax_t kLargestTrace = std::uintmax_t{1} << 30;   // bytes
+constexpr std::uintmax_t kLargestFacts = std::uintmax_t{16} << 20;  // a thousand times what a run writes
 
 std::string whole_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
   return std::move(text).str();
+}
+
+// facts.json, or nothing where there is none.
+std::string facts_of(const fs::path& run) {
+  const fs::path file = run / "facts.json";
+  if (!fs::is_regular_file(file)) return "";
+  const std::uintmax_t size = fs::file_size(file);
+  check(size <= kLargestFacts, kReportSite, "{} has {} bytes, expected at most {}: the facts of a run", file.string(),
+        size, kLargestFacts);
+  return whole_text(file);
 }
 
 // Returns "rank 3 on node1" in parts.
@@ -106,7 +117,7 @@ RunReport::RunReport(fs::path run) : run_(std::move(run)), metrics_(run_ / "metr
 
 bool RunReport::update() {
   const bool metrics = metrics_.update(), events = events_.update();
-  std::string text = fs::is_regular_file(run_ / "facts.json") ? whole_text(run_ / "facts.json") : "";
+  std::string text = facts_of(run_);
   const bool facts = text != facts_text_;
   if (facts) {
     auto json = train::parse_json<ordered_json>(text);

@@ -107,11 +107,13 @@ typedef struct lockstep_model lockstep_model;
  * `*model` is null after an error. */
 LOCKSTEP_API int lockstep_model_create(const char* description, lockstep_model** model);
 /* Makes a model, with its weights, from a file of lockstep_trainer_save() or lockstep_model_save(), or from a file of
- * ONNX (NAME.onnx) that has one input, one output and all their sizes but the number of samples. */
+ * ONNX (NAME.onnx) that has one input, one output and all their sizes but the number of samples; its type is f64 if
+ * that of its input is. */
 LOCKSTEP_API int lockstep_model_load(const char* path, lockstep_model** model);
 /* Writes description and weights. The file is replaced as a whole: an error leaves the old one. A path that ends in
  * .onnx gets the network as ONNX, in f32 and for one sample, for other programs; NAME.c gets C99 source for programs
- * that only infer, with NAME.h, NAME.weights and NAME.onnx beside it (docs/in_situ.md). */
+ * that only infer, with NAME.h, NAME.weights and NAME.onnx beside it (docs/in_situ.md), unless NAME.onnx is the file
+ * from which the model was made. */
 LOCKSTEP_API int lockstep_model_save(lockstep_model* model, const char* path);
 /* Frees the model; its trainers stay usable. Null does nothing. */
 LOCKSTEP_API void lockstep_model_free(lockstep_model* model);
@@ -201,15 +203,17 @@ LOCKSTEP_API int lockstep_trainer_remember(lockstep_trainer* trainer, const lock
 /* Trains up to `steps` steps, each on `samples` samples drawn from each rank's memory, and ends before a step that
  * would probably pass `seconds` since the last rank has called, by the slowest rank's clock (infinity: no limit). Where
  * there was time for none, the result has 0 `steps` and no loss. With a limit of time the number of steps is the same
- * on all ranks, but differs from run to run. After an error the steps before it stay, and the result is not written.
- * Collective, with the same values on all ranks. */
+ * on all ranks, but differs from run to run. A replay also ends after a step whose callback asks for it, on any rank.
+ * After an error the steps before it stay, and the result is not written. Collective, with the same values on all
+ * ranks. */
 LOCKSTEP_API int lockstep_trainer_replay(lockstep_trainer* trainer, int64_t samples, int64_t steps, double seconds,
                                          double learning_rate, lockstep_result* result);
 
 /* Called on every rank after each step. A result other than 0 asks for an end: the `stop` of that step's result is set
- * on this rank, and of the next step's on all ranks. A callback must not call the library; one that throws a C++
- * exception makes the call return LOCKSTEP_ERROR_CALLBACK, after the step: lockstep_trainer_step() on this rank,
- * lockstep_trainer_replay() on all ranks. */
+ * on this rank, and of the next step's on all ranks; a replay ends there, with `stop` set on all ranks. What a call has
+ * told is forgotten by the next one. A callback must not call the library; one that throws a C++ exception makes the
+ * call return LOCKSTEP_ERROR_CALLBACK, after the step: lockstep_trainer_step() on this rank, lockstep_trainer_replay()
+ * on all ranks. */
 typedef int (*lockstep_step_function)(const lockstep_result* result, void* user);
 LOCKSTEP_API int lockstep_trainer_on_step(lockstep_trainer* trainer, lockstep_step_function function, void* user);
 

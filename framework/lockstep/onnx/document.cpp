@@ -78,7 +78,13 @@ Message tensor_message(const std::string& name, const Tensor& tensor) {
   return m;
 }
 
-std::string Document::fresh(std::string_view hint) { return fmt::format("{}.{}", hint, ++values_); }
+std::string Document::fresh(std::string_view hint) {
+  std::string name;
+  do {
+    name = fmt::format("{}.{}", hint, ++values_);
+  } while (taken_.contains(name));
+  return name;
+}
 
 std::string Document::add(const std::string& op, const std::vector<std::string>& inputs,
                           const std::vector<Attribute>& attributes, const std::string& output) {
@@ -99,6 +105,7 @@ void Document::add(const std::string& op, const std::vector<std::string>& inputs
 }
 
 void Document::initial(const std::string& name, const Tensor& tensor) {
+  taken_.insert(name);
   graph_.message(5, tensor_message(name, tensor));
 }
 

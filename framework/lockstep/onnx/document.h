@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +24,9 @@ inline constexpr std::string_view kConstantName = "constant.";
 
 class Document {
  public:
-  // A name that no value has yet.
+  // Reserves a name, which fresh() then does not return; false: it is reserved already.
+  bool take(const std::string& name) { return taken_.insert(name).second; }
+  // A name that no value has yet, and that is not reserved.
   std::string fresh(std::string_view hint = "t");
   // Appends a node with one output under this name, and returns the name; an empty name stands for a fresh one.
   std::string add(const std::string& op, const std::vector<std::string>& inputs,
@@ -48,6 +51,7 @@ class Document {
   Message graph_;
   std::string path_;
   std::map<std::string, std::string> scalars_;
+  std::set<std::string> taken_;
   std::int64_t values_ = 0, nodes_ = 0;
 };
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,17 +57,33 @@ class Exporter {
     return names_[static_cast<std::size_t>(value.node())][static_cast<std::size_t>(value.index())];
   }
 
-  // The names of inputs and of the output, which people see, are theirs alone.
+  // The names of inputs and of the output, which people see, are theirs alone, and those of weights are reserved before
+  // other values get names: a model that was exported and read again has weights such as "constant.6". A weight that is
+  // called as an input or the output is gets another name.
   void take_names() {
-    for (const std::string& name : exported_inputs(graph_, output_)) taken_.insert(name);
-    check(taken_.insert(output_name_).second, kSite, "an input is called '{}' as the output is, expected another name",
+    for (const std::string& name : exported_inputs(graph_, output_)) document_.take(name);
+    check(document_.take(output_name_), kSite, "an input is called '{}' as the output is, expected another name",
           output_name_);
+    std::vector<std::string> names;
+    for (const auto& [parameter, name] : source_.names) names.push_back(name);
+    for (const auto& [table, name] : source_.tables) names.push_back(name);
+    std::ranges::sort(names);  // as pointers have no order that is the same in the next run
+    for (const std::string& name : names) {
+      if (document_.take(name)) weights_[name] = name;
+    }
+    for (const std::string& name : names) {
+      std::string& own = weights_[name];
+      if (!own.empty()) continue;
+      own = name;
+      do {
+        own += "_weight";
+      } while (!document_.take(own));
+    }
   }
 
-  // Adds the values of a parameter or a table; one that is called as an input or the output is gets another name.
-  std::string write_weights(const std::string& name) {
-    std::string own = name;
-    while (taken_.contains(own)) own += "_weight";
+  // Adds the values of a parameter or a table, and returns the name that they have in the file.
+  const std::string& write_weights(const std::string& name) {
+    const std::string& own = weights_.at(name);
     document_.initial(own, source_.weights(name));
     return own;
   }
@@ -125,7 +141,7 @@ class Exporter {
   Document document_;
   std::vector<std::vector<std::string>> names_;  // of each node's outputs; empty: it is not written
   std::map<const Table*, std::string> tables_;   // names of those that are written
-  std::set<std::string> taken_;                  // by inputs and the output
+  std::map<std::string, std::string> weights_;   // names in the file, by those in the model
 };
 
 }  // namespace

@@ -84,6 +84,8 @@ function legend(curves) {
   }));
 }
 
+const ordinal = (n) => n + (n % 100 > 10 && n % 100 < 14 ? "th" : ["th", "st", "nd", "rd"][n % 10] || "th");
+
 function valueTable(title, curves) {
   const details = element("details", {}, element("summary", {}, "Values of " + title.toLowerCase()));
   details.addEventListener("toggle", () => {
@@ -92,7 +94,8 @@ function valueTable(title, curves) {
       const step = Math.max(1, Math.ceil(c.x.length / 40)), rows = [];
       for (let i = 0; i < c.x.length; i += step) rows.push([number(c.x[i]), number(c.y[i])]);
       if ((c.x.length - 1) % step) rows.push([number(c.x[c.x.length - 1]), number(c.y[c.y.length - 1])]);
-      details.append(table(title + ": " + c.label,
+      const part = step > 1 ? " (every " + ordinal(step) + " point, and the last)" : "";
+      details.append(table(title + ": " + c.label + part,
           [{name: state.axis === "step" ? "update" : "seconds", number: true}, {name: "value", number: true}], rows));
     }
   });

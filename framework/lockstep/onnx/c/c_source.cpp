@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <memory>
 #include <set>
+#include <system_error>
 #include <vector>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
 #include "lockstep/io/atomic_file.h"
 #include "lockstep/onnx/c/c_helpers.h"
+#include "lockstep/onnx/c/c_names.h"
 #include "lockstep/onnx/c/c_text.h"
 #include "lockstep/onnx/c/c_writer.h"
 #include "lockstep/onnx/import/imported_model.h"
@@ -64,8 +65,9 @@ std::vector<CInput> inputs_of(const ImportedModel& model) {
   }
   std::set<std::string> names;
   for (const CInput& input : inputs) {
-    check(names.insert(c_name_of_input(input.name)).second, kSite,
-          "two inputs, one of them {}, have the name {} in C; expected names that differ in letters, digits or _",
+    check(names.insert(c_upper(c_name_of_input(input.name))).second, kSite,
+          "two inputs, one of them {}, have the name {} in C, or one that differs in capital letters alone; expected "
+          "names that differ in letters, digits or _",
           input.name, c_name_of_input(input.name));
   }
   return inputs;
@@ -94,6 +96,9 @@ class Generator {
     parts_.tables = body_.tables();
     parts_.helpers = c_helpers(body_.helpers());
     parts_.scratch = body_.scratch();
+    // Statements and tables have what is computed, and no weights: these are read by their places.
+    for (const CInput& input : parts_.inputs) parts_.structure += input.sample.str();
+    parts_.structure += parts_.output.str() + parts_.once + parts_.body + parts_.tables;
     return std::move(parts_);
   }
 
@@ -158,7 +163,7 @@ class Generator {
   std::string place_of(Value value) {
     const Key key = root(value);
     const Node& node = graph_.nodes()[static_cast<std::size_t>(key.first)];
-    if (node.kind == Node::Kind::Input) return c_name_of_input(node.path);
+    if (node.kind == Node::Kind::Input) return c_argument_of_input(node.path);
     if (node.kind == Node::Kind::Parameter) return formatted("(weights + {})", offset_of(*node.parameter));
     const bool is_real = is_floating(node.outputs[static_cast<std::size_t>(key.second)].dtype);
     return formatted("(({} *)({} + {}))", is_real ? "real" : "int32_t",
@@ -206,14 +211,21 @@ class Generator {
   CParts parts_;
 };
 
-void require_c_name(const std::string& name) {
-  const auto allowed = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  check(!name.empty() && std::ranges::all_of(name, allowed) && std::isdigit(static_cast<unsigned char>(name[0])) == 0,
-        kSite, "'{}' begins the names of functions, expected letters, digits and _ with a letter in front, as in net.c",
-        name);
-}
-
 }  // namespace
+
+std::filesystem::path onnx_beside(const std::filesystem::path& path, const std::vector<std::string>& sources) {
+  require_c_name(path.stem().string());
+  std::filesystem::path file = path;
+  file.replace_extension(".onnx");
+  for (const std::string& source : sources) {
+    std::error_code error;  // of a file that is not there
+    check(!std::filesystem::equivalent(file, source, error), kSite,
+          "{} is read for the model, and its place is that of the model of ONNX that is written beside {}, which would "
+          "replace it; expected another name of the C source",
+          source, path.string());
+  }
+  return file;
+}
 
 CSource c_source(const std::filesystem::path& file, const std::string& name) {
   require_c_name(name);

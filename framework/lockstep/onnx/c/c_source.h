@@ -5,7 +5,7 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
+#include <vector>
 
 namespace lockstep::onnx {
 
@@ -18,6 +18,11 @@ struct CSource {
 // Returns the source for the model of a file. `name` begins the names of its functions. Throws Error where the file has
 // an operator without a form here, other than one output, or sizes other than the number of samples that are open.
 CSource c_source(const std::filesystem::path& file, const std::string& name);
+
+// Returns the name of the model of ONNX that is written beside C source which is made of another model: NAME.onnx of
+// `path`, NAME.c. Throws Error for a name that C does not allow, and where that file is one of `sources`, the files
+// that the model is read from, which would be lost.
+std::filesystem::path onnx_beside(const std::filesystem::path& path, const std::vector<std::string>& sources);
 
 // Writes the three files; `path` ends in .c, and its name without that end begins the names of the functions. Throws
 // Error for a name that C does not allow, and where a file cannot be written.

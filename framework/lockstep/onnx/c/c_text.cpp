@@ -1,13 +1,10 @@
 #include "lockstep/onnx/c/c_text.h"
 
-#include <algorithm>
-#include <array>
-#include <cctype>
-#include <cstring>
 #include <string_view>
 
 #include "lockstep/core/format.h"
 #include "lockstep/onnx/c/c_helpers.h"
+#include "lockstep/onnx/c/c_names.h"
 
 namespace lockstep::onnx {
 namespace {
@@ -21,26 +18,22 @@ std::uint64_t checksum(std::string_view bytes) {
   return hash;
 }
 
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
-std::string arguments(const CParts& parts) {
+// `named` gives the inputs the names of the header or of the source.
+std::string arguments(const CParts& parts, std::string (*named)(const std::string&)) {
   std::string list;
   for (const CInput& input : parts.inputs)
     list += formatted("const {} *{}, ",
                       input.is_whole              ? "int32_t"
                       : parts.dtype == DType::F64 ? "double"
                                                   : "float",
-                      c_name_of_input(input.name));
+                      named(input.name));
   return list + formatted("{} *output", parts.dtype == DType::F64 ? "double" : "float");
 }
 
 constexpr std::string_view kHead =
     R"(/* Computes a model, written by Lockstep; NAME.h says how to call it. Compile with -O3 -march=native
  * -ffp-contract=fast, link with -lm. */
-OWN_HEADER
+@HEADER@
 
 #include <math.h>
 #include <stdio.h>
@@ -68,7 +61,7 @@ typedef REAL real;
 #define ROWS 6   /* and rows */
 #define RANKS 8
 
-enum { ARENA = ARENA_BYTES, FIXED = FIXED_BYTES, SCRATCH = SCRATCH_REALS };
+static const size_t ARENA = ARENA_BYTES, FIXED = FIXED_BYTES, SCRATCH = SCRATCH_REALS;
 static const uint64_t STRUCTURE = STRUCTURE_NUMBERULL, COUNT = COUNT_NUMBERULL;
 
 struct NAME_model {
@@ -181,8 +174,8 @@ constexpr std::string_view kHeaderText = R"(/* A model, written by Lockstep: C99
  * All arrays are dense, the samples outermost, then row-major. One model is used by one thread at a time; several
  * models may be used at once. A model keeps MEMORY KiB beside its WEIGHTS KiB of weights. Functions return one of the
  * numbers below. */
-#ifndef UPPER_H
-#define UPPER_H
+#ifndef @GUARD@
+#define @GUARD@
 
 #include <stddef.h>
 #include <stdint.h>
@@ -195,8 +188,7 @@ enum { NAME_OK = 0, NAME_NO_MEMORY, NAME_NO_FILE, NAME_WRONG_WEIGHTS, NAME_WRONG
 const char *NAME_error_text(int status);
 
 /* Numbers of one sample. */
-enum { @SIZES@ };
-
+@SIZES@
 typedef struct NAME_model NAME_model;
 
 /* Reads the weights from the file that lay beside the source, or from its bytes: one rank may read the file and send
@@ -216,54 +208,9 @@ int NAME_run(NAME_model *model, long samples, @ARGUMENTS@);
 
 }  // namespace
 
-std::string c_name_of_input(const std::string& name) {
-  std::string result;
-  for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  // Names that the function has for itself, or that C has; a macro's are of upper case, a value's t and table begin
-  // with these letters.
-  constexpr std::array<std::string_view, 59> kTaken{"i",         "s",
-                                                    "x",         "y",
-                                                    "model",     "samples",
-                                                    "output",    "weights",
-                                                    "arena",     "fixed",
-                                                    "scratch",   "real",
-                                                    "lanes",     "compute",
-                                                    "prepare",   "adopt",
-                                                    "finish",    "normalise",
-                                                    "softmax",   "reduce",
-                                                    "linear",    "multiply",
-                                                    "lstm",      "gru",
-                                                    "convolve",  "scale_channels",
-                                                    "spread",    "pool",
-                                                    "resample",  "sigmoid",
-                                                    "move",      "auto",
-                                                    "break",     "case",
-                                                    "char",      "const",
-                                                    "continue",  "default",
-                                                    "do",        "double",
-                                                    "else",      "enum",
-                                                    "extern",    "float",
-                                                    "for",       "goto",
-                                                    "if",        "inline",
-                                                    "int",       "long",
-                                                    "register",  "return",
-                                                    "short",     "signed",
-                                                    "sizeof",    "take_along",
-                                                    "take_rows", "unsigned",
-                                                    "while"};
-  const auto is_upper = [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  const auto ends_in_digit = !result.empty() && std::isdigit(static_cast<unsigned char>(result.back())) != 0;
-  const bool of_value = ends_in_digit && result[0] == 't';
-  const bool taken = std::ranges::find(kTaken, result) != kTaken.end() || std::ranges::all_of(result, is_upper);
-  if (result.empty() || std::isdigit(static_cast<unsigned char>(result[0])) != 0 || taken || of_value)
-    result = "in_" + result;
-  return result;
-}
-
 std::string c_text(const CParts& parts, const std::string& name) {
   const bool wide = parts.dtype == DType::F64;
-  std::string head = replaced(replaced(std::string(kHead), "OWN_HEADER", formatted("#include \"{}.h\"", name)),
-                              "ARENA_BYTES", std::to_string(parts.arena));
+  std::string head = replaced(std::string(kHead), "ARENA_BYTES", std::to_string(parts.arena));
   head = replaced(head, "FIXED_BYTES", std::to_string(parts.fixed));
   head = replaced(head, "SCRATCH_REALS", std::to_string(parts.scratch));
   head = replaced(head, "STRUCTURE_NUMBER", std::to_string(checksum(parts.structure)));
@@ -271,10 +218,12 @@ std::string c_text(const CParts& parts, const std::string& name) {
   head = replaced(head, "typedef REAL real", wide ? "typedef double real" : "typedef float real");
   for (const char* function : {"exp", "log", "sqrt", "tanh", "erf", "sin", "cos", "pow", "fabs"})
     head = replaced(head, std::string(" ") + function + "F\n", std::string(" ") + function + (wide ? "\n" : "f\n"));
-  std::string text = replaced(head, "NAME", name) + "\n" + parts.tables + parts.helpers;
+  // The program's names come last, and @ stands in none of them.
+  head = replaced(replaced(head, "NAME", name), "@HEADER@", formatted("#include \"{}.h\"", name));
+  std::string text = head + "\n" + parts.tables + parts.helpers;
   std::string types, steps, names;
   for (const CInput& input : parts.inputs) {
-    const std::string own = c_name_of_input(input.name);
+    const std::string own = c_argument_of_input(input.name);
     names += own + ", ";
     steps += formatted("    {} += {};\n", own, input.sample.elements());
   }
@@ -289,12 +238,12 @@ std::string c_text(const CParts& parts, const std::string& name) {
       "\n/* One sample; 0 if it cannot be computed. */\nstatic int compute(const real *weights, char *fixed, char "
       "*arena, "
       "real *scratch, {}) {{\n{}  (void)arena;\n{}  return 1;\n}}\n",
-      arguments(parts), kUnused, parts.body);
+      arguments(parts, c_argument_of_input), kUnused, parts.body);
   text += formatted(
       "\nint {}_run({}_model *model, long samples, {}) {{\n  long s;\n  for (s = 0; s < samples; ++s) {{\n"
       "    if (!compute(model->weights, model->fixed, model->arena, model->scratch, {}output)) return {}_WRONG_ID;\n{}"
       "    output += {};\n  }}\n  return {}_OK;\n}}\n",
-      name, name, arguments(parts), names, name, steps, parts.output.elements(), name);
+      name, name, arguments(parts, c_argument_of_input), names, name, steps, parts.output.elements(), name);
   return text + replaced(replaced(std::string(kTail), "MARK", std::string(kMark)), "NAME", name);
 }
 
@@ -303,16 +252,16 @@ std::string c_header(const CParts& parts, const std::string& name) {
   for (const CInput& input : parts.inputs) {
     const std::string own = c_name_of_input(input.name);
     names += (names.empty() ? "" : ", ") + own;
-    sizes += formatted("{}_{} = {}, ", name, upper(own), input.sample.elements());
+    sizes += formatted("#define {}_{} {}\n", name, c_upper(own), input.sample.elements());
     shapes += formatted("\n *   {}: (samples, {}", own, input.sample.str().substr(1));
   }
-  sizes += formatted("{}_OUTPUT = {}", name, parts.output.elements());
+  sizes += formatted("#define {}_OUTPUT {}\n", name, parts.output.elements());
   shapes += formatted("\n *   output: (samples, {}", parts.output.str().substr(1));
   const std::int64_t width = static_cast<std::int64_t>(size_of(parts.dtype));
   const auto kib = [](std::int64_t bytes) { return std::to_string((bytes + 1023) / 1024); };
-  // The program's names come last, and @ stands in none of them.
-  std::string text = replaced(replaced(std::string(kHeaderText), "UPPER", upper(name)), "NAME", name);
-  text = replaced(replaced(text, "@ARGUMENTS@", arguments(parts)), "@INPUTS@", names);
+  std::string text = replaced(std::string(kHeaderText), "NAME", name);
+  text = replaced(text, "@GUARD@", c_upper(name) + "_H");
+  text = replaced(replaced(text, "@ARGUMENTS@", arguments(parts, c_name_of_input)), "@INPUTS@", names);
   text = replaced(replaced(text, "@SIZES@", sizes), "@SHAPES@", shapes);
   text = replaced(text, "MEMORY KiB", kib(parts.arena + parts.fixed + parts.scratch * width) + " KiB");
   text = replaced(text, "WEIGHTS KiB", kib(static_cast<std::int64_t>(parts.values.size()) * width) + " KiB");

@@ -25,14 +25,11 @@ struct CParts {
   std::string tables;          // constants that they read
   std::string helpers;         // functions that they call
   std::vector<double> values;  // the weights, in their order
-  std::string structure;       // what the order of the weights follows from
+  std::string structure;       // what other weights of the same network have alike, and those of another one have not
   std::int64_t arena = 0;      // bytes, of values of a sample
   std::int64_t fixed = 0;      // bytes, of values of all samples
   std::int64_t scratch = 0;    // reals
 };
-
-// The name of an input as C can have it.
-std::string c_name_of_input(const std::string& name);
 
 std::string c_text(const CParts& parts, const std::string& name);
 std::string c_header(const CParts& parts, const std::string& name);

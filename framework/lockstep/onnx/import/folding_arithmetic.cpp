@@ -2,6 +2,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "lockstep/core/math.h"
 #include "lockstep/onnx/import/folding.h"
@@ -11,22 +13,58 @@ namespace {
 
 constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
 
-// Applies a function to each pair of elements; one of the operands may have a single element.
+// The sizes of a shape behind as many of 1 as it has fewer dimensions than `rank`.
+Numbers with_rank(const Shape& shape, std::size_t rank) {
+  Numbers sizes(rank - shape.dims().size(), 1);
+  sizes.insert(sizes.end(), shape.dims().begin(), shape.dims().end());
+  return sizes;
+}
+
+// The shape of a result of two constants, along whose axes those of one element repeat.
+Shape shape_of_both(const NodeReader& r, const Shape& a, const Shape& b) {
+  const std::size_t rank = std::max(a.dims().size(), b.dims().size());
+  Numbers sizes = with_rank(a, rank);
+  const Numbers other = with_rank(b, rank);
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    r.require(sizes[axis] == other[axis] || sizes[axis] == 1 || other[axis] == 1,
+              formatted("constants of shapes {} and {}, expected sizes that are the same, or 1", a.str(), b.str()));
+    if (sizes[axis] == 1) sizes[axis] = other[axis];
+  }
+  const Shape shape(sizes);
+  r.require(shape.elements() <= kMostFolded,
+            formatted("constants of shapes {} and {}, expected a result of at most {} elements", a.str(), b.str(),
+                      kMostFolded));
+  return shape;
+}
+
+// For each element of a result, the number of the element of an operand from which it is computed.
+std::vector<std::size_t> repeated(const Shape& operand, const Shape& result) {
+  const Numbers sizes = with_rank(operand, result.dims().size());
+  std::vector<std::size_t> numbers{0};
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    const auto count = static_cast<std::size_t>(result[static_cast<int>(axis)]);
+    if (count == 1) continue;
+    const bool repeats = sizes[axis] == 1;
+    std::vector<std::size_t> next;
+    for (const std::size_t number : numbers) {
+      for (std::size_t i = 0; i < count; ++i) next.push_back(repeats ? number : number * count + i);
+    }
+    numbers = std::move(next);
+  }
+  return numbers;
+}
+
+// Applies a function to each pair of elements.
 template <class Whole, class Real>
 void fold_pairs(const NodeReader& r, Whole whole, Real real) {
   const List a = list_of(r, 0), b = list_of(r, 1);
-  r.require(a.size() == b.size() || a.size() == 1 || b.size() == 1,
-            formatted("constants of shapes {} and {}, expected the same or one element", a.shape.str(), b.shape.str()));
-  List result{.shape = a.size() >= b.size() && a.shape.rank() >= b.shape.rank() ? a.shape : b.shape,
-              .is_whole = a.is_whole && b.is_whole};
-  if (a.size() != b.size()) result.shape = a.size() == 1 ? b.shape : a.shape;
-  const std::size_t size = a.size() == 1 ? b.size() : a.size();
-  for (std::size_t i = 0; i < size; ++i) {
-    const std::size_t ia = a.size() == 1 ? 0 : i, ib = b.size() == 1 ? 0 : i;
+  List result{.shape = shape_of_both(r, a.shape, b.shape), .is_whole = a.is_whole && b.is_whole};
+  const std::vector<std::size_t> of_a = repeated(a.shape, result.shape), of_b = repeated(b.shape, result.shape);
+  for (std::size_t i = 0; i < of_a.size(); ++i) {
     if (result.is_whole) {
-      result.wholes.push_back(whole(a.wholes[ia], b.wholes[ib]));
+      result.wholes.push_back(whole(a.wholes[of_a[i]], b.wholes[of_b[i]]));
     } else {
-      result.reals.push_back(real(a.real(ia), b.real(ib)));
+      result.reals.push_back(real(a.real(of_a[i]), b.real(of_b[i])));
     }
   }
   r.set_constant(result.tensor());
@@ -101,19 +139,15 @@ void fold_cast(const NodeReader& r) {
 void fold_where(const NodeReader& r) {
   const List condition = list_of(r, 0), a = list_of(r, 1), b = list_of(r, 2);
   r.require(a.is_whole == b.is_whole, "two constants of different types, expected one type");
-  const std::size_t size = std::max({condition.size(), a.size(), b.size()});
-  List result{.shape = condition.size() == size ? condition.shape
-                       : a.size() == size       ? a.shape
-                                                : b.shape,
-              .is_whole = a.is_whole};
-  for (std::size_t i = 0; i < size; ++i) {
-    const auto at = [&](const List& list) {
-      r.require(list.size() == size || list.size() == 1, "constants of different sizes");
-      return list.size() == 1 ? 0 : i;
-    };
-    const List& from = condition.real(at(condition)) != 0 ? a : b;
-    if (result.is_whole) result.wholes.push_back(from.wholes[at(from)]);
-    if (!result.is_whole) result.reals.push_back(from.reals[at(from)]);
+  List result{.shape = shape_of_both(r, shape_of_both(r, condition.shape, a.shape), b.shape), .is_whole = a.is_whole};
+  const std::vector<std::size_t> of_condition = repeated(condition.shape, result.shape),
+                                 of_a = repeated(a.shape, result.shape), of_b = repeated(b.shape, result.shape);
+  for (std::size_t i = 0; i < of_condition.size(); ++i) {
+    const bool holds = condition.real(of_condition[i]) != 0;
+    const List& from = holds ? a : b;
+    const std::size_t at = holds ? of_a[i] : of_b[i];
+    if (result.is_whole) result.wholes.push_back(from.wholes[at]);
+    if (!result.is_whole) result.reals.push_back(from.reals[at]);
   }
   r.set_constant(result.tensor());
 }

@@ -93,11 +93,10 @@ void fold_concat(const NodeReader& r) {
   r.set_constant(result.tensor());
 }
 
-// One dimension, or none: all that a list of sizes is given or loses.
-void fold_dimension(const NodeReader& r, bool one_dimension) {
+template <Shape (*shape_of)(const NodeReader&, const Shape&)>
+void fold_dimensions(const NodeReader& r) {
   List list = list_of(r, 0);
-  r.require(one_dimension || list.size() == 1, formatted("{} elements, expected one", list.size()));
-  list.shape = one_dimension ? Shape{static_cast<std::int64_t>(list.size())} : Shape{};
+  list.shape = shape_of(r, list.shape);
   r.set_constant(list.tensor());
 }
 
@@ -136,8 +135,8 @@ constexpr Folding kArrangement[] = {
     {"Concat", fold_concat},
     {"Reshape", fold_reshape},
     {"Transpose", fold_transpose},
-    {"Unsqueeze", [](const NodeReader& r) { fold_dimension(r, true); }},
-    {"Squeeze", [](const NodeReader& r) { fold_dimension(r, false); }},
+    {"Unsqueeze", fold_dimensions<unsqueezed>},
+    {"Squeeze", fold_dimensions<squeezed>},
     {"Expand", fold_expand},
 };
 

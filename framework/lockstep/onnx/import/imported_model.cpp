@@ -126,9 +126,16 @@ void ImportedGraph::add_parameters() {
 void ImportedGraph::add_parameter(const std::string& name, const FileTensor& tensor, Role role) {
   // Lockstep's export has the tables with which it resamples as tensors of such names.
   if (name.starts_with(kConstantName)) role = Role::Buffer;
-  parameters_[name] = &add_at(
+  const Parameter& added = add_at(
       name,
       {.shape = tensor->shape(), .initialize = values_of(tensor), .role = role, .trainable = role != Role::Buffer});
+  parameters_[name] = &added;
+  types_[&added] = tensor->dtype();
+}
+
+DType ImportedGraph::type_of(const Parameter& parameter) const {
+  const auto found = types_.find(&parameter);
+  return found == types_.end() ? DType::F32 : found->second;
 }
 
 // Norms whose statistics are parameters count their updates, beside the mean: "bn1.num_batches_tracked".
@@ -228,7 +235,7 @@ std::vector<io::NamedTensor> initial_weights(const std::filesystem::path& file) 
     if (named.parameter->is_integer) continue;
     Tensor exact(named.parameter->shape, DType::F64);
     named.parameter->initialize(exact.shape(), exact.data<double>(), unused);
-    weights.push_back({named.name, exact.to(DType::F32)});
+    weights.push_back({named.name, exact.to(model.graph().type_of(*named.parameter))});
   }
   return weights;
 }

@@ -35,6 +35,10 @@ class ImportedGraph {
   const std::vector<FileValue>& inputs() const { return file_.inputs; }
   const std::vector<FileValue>& outputs() const { return file_.outputs; }
 
+  // The type of the tensor of the file from which a parameter has its initial values: F32 or F64. F32 of a parameter
+  // that is none of this graph, or a counter.
+  DType type_of(const Parameter& parameter) const;
+
   // Traces the nodes on one value per input, whole numbers being i32, and returns one per output. The number of samples
   // need not be that of the file. Throws Error that names the node where shapes do not fit.
   std::vector<Value> trace(const std::vector<Value>& inputs) const;
@@ -53,10 +57,12 @@ class ImportedGraph {
   Add add_;
   std::map<std::string, std::unique_ptr<nn::Child<Part>>> parts_;  // by path
   std::map<std::string, const Parameter*> parameters_;             // by the name in the file
+  std::map<const Parameter*, DType> types_;                        // see type_of()
   std::map<std::string, const Parameter*> counters_;               // see Tracing
 };
 
-// Returns the parameters of the file's model, without numbers of updates of batch norms. Throws as ImportedGraph does.
+// Returns the parameters of the file's model in its types, without numbers of updates of batch norms. Throws as
+// ImportedGraph does.
 std::vector<io::NamedTensor> initial_weights(const std::filesystem::path& file);
 
 class ImportedModel : public nn::Module {

@@ -122,6 +122,9 @@ bool is_folded(std::string_view op);
 // Rules that nodes of values and of constants share. The sizes of a Reshape: 0 stands for those of x, one -1 for what
 // is left.
 Numbers resolved_sizes(const NodeReader& reader, const Shape& x, Numbers sizes);
+// The shape of x without the axes of a Squeeze, and with those of an Unsqueeze.
+Shape squeezed(const NodeReader& reader, const Shape& x);
+Shape unsqueezed(const NodeReader& reader, const Shape& x);
 // The elements that a Slice takes along each axis of x.
 std::vector<AxisRange> ranges_of(const NodeReader& reader, const Shape& x);
 // The order of the axes that a Transpose has.

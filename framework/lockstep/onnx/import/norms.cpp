@@ -1,4 +1,5 @@
 // Normalisations and softmax.
+#include <algorithm>
 #include <numeric>
 
 #include "lockstep/nn/norms.h"
@@ -14,6 +15,12 @@ namespace {
 // In training by the statistics of the batch, as nn::BatchNorm; ONNX's momentum is the part of the old statistics.
 void read_batch_norm(const NodeReader& r) {
   r.require(r.whole_attribute("training_mode", 0) == 0, "training_mode is 1, expected a model for evaluation");
+  // Version 14 has the attribute; before it, statistics as further outputs say the same.
+  const auto& outputs = r.node().outputs;
+  const bool has_statistics =
+      std::any_of(outputs.begin() + 1, outputs.end(), [](const std::string& name) { return !name.empty(); });
+  r.require(r.operators() >= 14 || !has_statistics,
+            "the statistics of the batch are outputs, as in training; expected a model for evaluation");
   const double epsilon = r.real_attribute("epsilon", 1e-5);
   nn::BatchNormParameters parameters{r.parameter(1), r.parameter(2), r.parameter(3), r.parameter(4)};
   const auto counter = r.tracing().counters.find(r.node().outputs.front());

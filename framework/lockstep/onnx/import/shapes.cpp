@@ -76,7 +76,9 @@ void read_reshape(const NodeReader& r) {
 
 void read_flatten(const NodeReader& r) {
   const Value x = r.value(0);
-  const int axis = axis_of(r, r.whole_attribute("axis", 1), x.shape().rank() + 1);
+  // All axes may be in front of the place, so it may be the rank; one that counts from the end counts the axes alone.
+  const std::int64_t given = r.whole_attribute("axis", 1);
+  const int axis = axis_of(r, given, x.shape().rank() + (given < 0 ? 0 : 1));
   std::int64_t before = 1;
   for (int i = 0; i < axis; ++i) before *= x.shape()[i];
   r.set(reshape(x, Shape{before, before == 0 ? 0 : x.shape().elements() / before}));
@@ -89,28 +91,12 @@ void read_transpose(const NodeReader& r) {
 
 void read_squeeze(const NodeReader& r) {
   const Value x = r.value(0);
-  const int rank = x.shape().rank();
-  std::vector<bool> gone(static_cast<std::size_t>(rank));
-  const Numbers axes = r.wholes_of(1, "axes");
-  for (const std::int64_t axis : axes) gone[static_cast<std::size_t>(axis_of(r, axis, rank))] = true;
-  Numbers sizes;
-  for (int i = 0; i < rank; ++i) {
-    const bool goes = axes.empty() ? x.shape()[i] == 1 : gone[static_cast<std::size_t>(i)];
-    r.require(!goes || x.shape()[i] == 1, formatted("axis {} of {} has more than one element", i, x.shape().str()));
-    if (!goes) sizes.push_back(x.shape()[i]);
-  }
-  r.set(reshape(x, Shape(sizes)));
+  r.set(reshape(x, squeezed(r, x.shape())));
 }
 
 void read_unsqueeze(const NodeReader& r) {
   const Value x = r.value(0);
-  Numbers axes = r.wholes_of(1, "axes");
-  const int rank = x.shape().rank() + static_cast<int>(axes.size());
-  for (std::int64_t& axis : axes) axis = axis_of(r, axis, rank);
-  std::ranges::sort(axes);
-  Numbers sizes = x.shape().dims();
-  for (const std::int64_t axis : axes) sizes.insert(sizes.begin() + axis, 1);
-  r.set(reshape(x, Shape(sizes)));
+  r.set(reshape(x, unsqueezed(r, x.shape())));
 }
 
 void read_concat(const NodeReader& r) {
@@ -167,6 +153,30 @@ Numbers resolved_sizes(const NodeReader& r, const Shape& x, Numbers sizes) {
     *std::ranges::find(sizes, -1) = x.elements() / others;
   }
   return sizes;
+}
+
+Shape squeezed(const NodeReader& r, const Shape& x) {
+  std::vector<bool> gone(static_cast<std::size_t>(x.rank()));
+  const Numbers axes = r.wholes_of(1, "axes");
+  for (const std::int64_t axis : axes) gone[static_cast<std::size_t>(axis_of(r, axis, x.rank()))] = true;
+  Numbers sizes;
+  for (int i = 0; i < x.rank(); ++i) {
+    const bool goes = axes.empty() ? x[i] == 1 : gone[static_cast<std::size_t>(i)];
+    r.require(!goes || x[i] == 1, formatted("axis {} of {} has more than one element", i, x.str()));
+    if (!goes) sizes.push_back(x[i]);
+  }
+  return Shape(sizes);
+}
+
+Shape unsqueezed(const NodeReader& r, const Shape& x) {
+  Numbers axes = r.wholes_of(1, "axes");
+  const int rank = x.rank() + static_cast<int>(axes.size());
+  for (std::int64_t& axis : axes) axis = axis_of(r, axis, rank);
+  std::ranges::sort(axes);
+  r.require(std::ranges::adjacent_find(axes) == axes.end(), "an axis is named twice");
+  Numbers sizes = x.dims();
+  for (const std::int64_t axis : axes) sizes.insert(sizes.begin() + axis, 1);
+  return Shape(sizes);
 }
 
 std::vector<int> order_of(const NodeReader& r, int rank) {

@@ -163,13 +163,30 @@ Enlarging enlarging_of(const NodeReader& r, std::size_t scales, std::size_t size
   return result;
 }
 
+// pytorch_half_pixel makes the first element of an axis that is to have one, where half_pixel makes the middle. Returns
+// x without the other elements of such axes, whose size the options then keep.
+Value firsts_of_single(Value x, UpsampleOptions& options) {
+  for (int axis = 2; axis < x.shape().rank(); ++axis) {
+    const auto i = static_cast<std::size_t>(axis) - 2;
+    const double size = options.size.empty() ? std::floor(static_cast<double>(x.shape()[axis]) * options.scale[i])
+                                             : static_cast<double>(options.size[i]);
+    if (size != 1 || x.shape()[axis] == 1) continue;
+    x = slice(x, axis, 0, 1);
+    if (options.size.empty()) options.scale[i] = 1;
+  }
+  return x;
+}
+
 void read_resize(const NodeReader& r) {
   const bool newer = r.operators() >= 11;  // before: x and factors
   const Enlarging enlarging = enlarging_of(r, newer ? 2 : 1, newer ? 3 : 4);
+  const std::string policy = r.text_attribute("keep_aspect_ratio_policy", "stretch");
+  r.require(policy == "stretch", formatted("keep_aspect_ratio_policy is {}, expected stretch", policy));
   const std::string mode = r.text_attribute("mode", "nearest");
   const std::string places = r.text_attribute("coordinate_transformation_mode", newer ? "half_pixel" : "asymmetric");
   const bool whole = std::ranges::all_of(enlarging.scale, [](double f) { return f == std::floor(f); });
   UpsampleOptions options{.size = enlarging.size, .scale = enlarging.scale};
+  Value x = r.value(0);
   if (mode == "nearest") {
     const std::string rounding = r.text_attribute("nearest_mode", newer ? "round_prefer_floor" : "floor");
     const bool as_pytorch = places == "asymmetric" && rounding == "floor";
@@ -185,8 +202,9 @@ void read_resize(const NodeReader& r) {
     r.require(r.whole_attribute("antialias", 0) == 0, "antialias is set, expected none");
     options.mode = Interpolation::Linear;
     options.align_corners = places == "align_corners";
+    if (places == "pytorch_half_pixel") x = firsts_of_single(x, options);
   }
-  r.set(upsample(r.value(0), options));
+  r.set(upsample(x, options));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "lockstep/onnx/document.h"
 #include "lockstep/onnx/export.h"
 #include "lockstep/plan/compiled_model.h"
+#include "lockstep/train/report/json_text.h"
 #include "lockstep/train/report/result_line.h"
 #include "lockstep/train/run/prediction.h"
 
@@ -60,6 +61,16 @@ void write_example(const RunParts& run, const data::Batch& batch, const std::vec
                    kExportSite);
 }
 
+// The texts among the program's own options, one of which may name the file of the model: --model net.onnx.
+std::vector<std::string> named_files(const RunFacts& facts) {
+  std::vector<std::string> files;
+  const nlohmann::json own = parse_json(facts.program);
+  for (const auto& [name, value] : own.items()) {
+    if (value.is_string()) files.push_back(value.get<std::string>());
+  }
+  return files;
+}
+
 }  // namespace
 
 void export_model(const RunParts& run, const nn::Module& module, const plan::ModelFunction& model) {
@@ -71,11 +82,11 @@ void export_model(const RunParts& run, const nn::Module& module, const plan::Mod
   Graph graph(Mode::Eval, run.facts.dtype, options.seed);
   const Value output = prediction_alone(model)(plan::Inputs(graph, types)).prediction;
   Weights weights(run.trainer, module);
-  const std::string bytes = onnx::export_graph(graph, output, kOutputName, weights.source(run.facts.name));
   // C source is written from the model of ONNX, which lies beside it.
   fs::path file = options.onnx;
   const bool as_c = file.extension() == ".c";
-  if (as_c) file.replace_extension(".onnx");
+  if (as_c) file = onnx::onnx_beside(file, named_files(run.facts));
+  const std::string bytes = onnx::export_graph(graph, output, kOutputName, weights.source(run.facts.name));
   io::replace_file(file, bytes, kExportSite);
   log()->info("onnx: {}: {} bytes, for batches of {} samples", file.string(), bytes.size(), batch.samples());
   if (options.json) print_result({{"file", file.string()}, {"bytes", bytes.size()}, {"batch", batch.samples()}});
