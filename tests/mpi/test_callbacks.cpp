@@ -178,6 +178,28 @@ TEST(Callbacks, AreCalledInTheDocumentedOrder) {
   EXPECT_EQ(calls, expected);
 }
 
+// Orders a checkpoint after the last step of an epoch, before the evaluation that is due then.
+class SavesAtTheEnd : public Callback {
+ public:
+  void after_step(const train::StepEvent& event, Orders& orders) override {
+    if (event.epoch_ends) orders.checkpoint("a test saves");
+  }
+};
+
+TEST(Callbacks, ACheckpointBeforeAnEvaluationIsWrittenAgainWithIt) {
+  const SharedDirectory shared;
+  train::Options options = options_for(shared.path() / "run", 0);
+  options.epochs = 2;
+  options.eval_every = 1;
+  EXPECT_EQ(run(options, [](train::Session& session) { session.add<SavesAtTheEnd>(); }).updates, 8);
+  if (world().is_root()) {
+    const auto saved = checkpoint::list(shared.path() / "run" / "checkpoints");
+    EXPECT_EQ(saved.size(), 2U);
+    for (const auto& entry : saved) EXPECT_TRUE(checkpoint::score_of(checkpoint::read_note(entry.path))) << entry.path;
+  }
+  world().barrier();
+}
+
 TEST(Callbacks, OfAProgramAreRefusedAfterBuild) {
   const SharedDirectory shared;
   train::Session session(world(), options_for(shared.path() / "run", 1), "test_callbacks", "{}", datasets::catalogue());

@@ -347,6 +347,21 @@ TEST(Loss, AnOverflowIsNamedByItsLayer) {
   expect_contains(error_of([&] { rig.train(1); }), "first in 2 (");
 }
 
+// The weights overflow for the changed sample alone, so the last rank alone finds it.
+TEST(Loss, AnOverflowOnOneRankIsADivergenceToo) {
+  Rig rig(world(), guarded({.action = GuardAction::Stop}, true));
+  rig.lr = 0;
+  Tensor weight(Shape{17, 31}, DType::F32);
+  std::ranges::fill(weight.data<float>(), 1e20F);
+  store(rig).write("2.weight", weight);
+  store(rig).refresh();
+  world().barrier();
+  const std::string error = train_with_factor(rig, 3, 1e20F);
+  expect_contains(error, "[guard] update 3: the loss is ");
+  expect_contains(error, ": first in ");
+  expect_contains(error, "; training may have diverged");
+}
+
 TEST(Skipping, LeavesTheSameBitsOnAnyNumberOfRanks) {
   for (const float factor : {kNan, -3000.0F}) {
     for (const parallel::Wire wire : {parallel::Wire::Exact, parallel::Wire::BF16}) {

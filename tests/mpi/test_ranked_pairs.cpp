@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -34,6 +35,13 @@ double fingerprint(const NextPair& next) {
   return value;
 }
 
+double fold_pairs(const comm::Communicator& comm, std::vector<ScoredPair> mine,
+                  const std::function<double(const NextPair& next)>& fold,
+                  std::int64_t buffered = std::int64_t{1} << 22) {
+  Heartbeat heartbeat;
+  return train::fold_in_order(comm, heartbeat, std::move(mine), fold, buffered);
+}
+
 TEST(RankedPairs, HaveOneOrderAtAnyNumberOfRanks) {
   for (const std::int64_t size : {0, 1, 5, 400}) {
     std::vector<ScoredPair> mine, all;
@@ -42,9 +50,9 @@ TEST(RankedPairs, HaveOneOrderAtAnyNumberOfRanks) {
       if (i * i % world().size() == world().rank()) mine.push_back(pair_at(i));  // uneven parts, some are empty
     }
     const comm::Communicator alone = world().split(world().rank(), 0);
-    const double expected = train::fold_in_order(alone, all, fingerprint);
+    const double expected = fold_pairs(alone, all, fingerprint);
     for (const std::int64_t buffered : {1, 7, 1 << 20})
-      EXPECT_EQ(train::fold_in_order(world(), mine, fingerprint, buffered), expected) << size << " " << buffered;
+      EXPECT_EQ(fold_pairs(world(), mine, fingerprint, buffered), expected) << size << " " << buffered;
   }
 }
 
@@ -52,7 +60,7 @@ TEST(RankedPairs, ComeInTheOrderOfScoresAndLabels) {
   std::vector<ScoredPair> mine;
   for (std::int64_t i = world().rank(); i < 300; i += world().size()) mine.push_back(pair_at(i));
   std::int64_t pairs = 0;
-  const double wrong = train::fold_in_order(world(), mine, [&](const NextPair& next) {
+  const double wrong = fold_pairs(world(), mine, [&](const NextPair& next) {
     ScoredPair before{-1, 0}, pair;
     double bad = 0;
     for (; next(pair); ++pairs, before = pair) {
@@ -67,7 +75,7 @@ TEST(RankedPairs, ComeInTheOrderOfScoresAndLabels) {
 
 TEST(RankedPairs, AFoldMayLeavePairsOrThrow) {
   std::vector<ScoredPair> mine(500, {static_cast<double>(world().rank()), 1});
-  const double first = train::fold_in_order(
+  const double first = fold_pairs(
       world(), mine,
       [](const NextPair& next) {
         ScoredPair pair;
@@ -76,11 +84,38 @@ TEST(RankedPairs, AFoldMayLeavePairsOrThrow) {
       8);
   EXPECT_EQ(first, 0);
   const std::string error = error_of([&] {
-    train::fold_in_order(
+    fold_pairs(
         world(), mine, [](const NextPair& /*next*/) -> double { fail("fold", "it cannot"); }, 8);
   });
   EXPECT_NE(error.find("[fold] it cannot"), std::string::npos) << error;
-  EXPECT_EQ(train::fold_in_order(world(), {}, fingerprint), 0) << "the next one works";
+  EXPECT_EQ(fold_pairs(world(), {}, fingerprint), 0) << "the next one works";
+}
+
+// So many pairs take a while: a watchdog sees that each rank sorts and that rank 0 merges.
+TEST(RankedPairs, ARankThatSortsOrMergesMovesAndDoesNotWait) {
+  Heartbeat::Row row;
+  Heartbeat heartbeat;
+  heartbeat.attach(row);
+  std::vector<ScoredPair> mine;
+  for (std::int64_t i = 0; i < 100'000; ++i) mine.push_back(pair_at(i));
+  std::int64_t waits = 0;
+  std::uint64_t beats = 0;
+  const std::uint64_t before = row.beats.load();
+  const auto fold = [&](const NextPair& next) {
+    const std::uint64_t first = row.beats.load();
+    ScoredPair pair;
+    while (next(pair)) waits += row.waits.load() == row.beats.load() ? 1 : 0;
+    beats = row.beats.load() - first;
+    return 1.0;
+  };
+  EXPECT_EQ(train::fold_in_order(world(), heartbeat, mine, fold), 1);
+  EXPECT_GT(row.beats.load(), before + 2) << "more than before the sort and at the end";
+  if (world().is_root()) {
+    EXPECT_GT(beats, 0U);
+    EXPECT_EQ(waits, 0);
+  }
+  EXPECT_NE(row.waits.load(), row.beats.load()) << "it waits for nobody any more";
+  heartbeat.detach();
 }
 
 // Lets this process map at most `bytes` more while it lives.
@@ -117,11 +152,11 @@ TEST(RankedPairs, RankZeroWithoutMemoryEndsTheMergeOnAllRanks) {
     std::optional<LittleMemory> little;
     if (world().is_root()) little.emplace(std::size_t{8} << 20);
     EXPECT_TRUE(!little || little->worked());
-    error = error_of([&] { train::fold_in_order(world(), std::move(mine), fingerprint, std::int64_t{1} << 40); });
+    error = error_of([&] { fold_pairs(world(), std::move(mine), fingerprint, std::int64_t{1} << 40); });
   }
   EXPECT_NE(error.find("memory"), std::string::npos) << error;
   EXPECT_NE(error.find("rank 0"), std::string::npos) << error;
-  EXPECT_EQ(train::fold_in_order(world(), {}, fingerprint), 0) << "the next one works";
+  EXPECT_EQ(fold_pairs(world(), {}, fingerprint), 0) << "the next one works";
 }
 
 }  // namespace

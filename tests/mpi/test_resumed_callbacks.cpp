@@ -94,6 +94,33 @@ TEST(Patience, ThatIsOverEndsTheRunAgainAndSaysWhy) {
   world().barrier();
 }
 
+class NotesTheEnd : public Callback {
+ public:
+  explicit NotesTheEnd(bool& trained) : trained_(trained) {}
+  void end_run(const train::RunEnd& end) override { trained_ = end.trained; }
+
+ private:
+  bool& trained_;
+};
+
+TEST(RunEnd, AStartThatOnlyMakesUpAnEvaluationHasTrainedNothing) {
+  const SharedDirectory shared;
+  train::Options options = options_for(shared.path() / "run", 2);
+  options.eval_every = 1;
+  bool trained = false;
+  const Result first = run(options, [&](train::Session& session) {
+    session.add<NotesTheEnd>(trained);
+    session.add<StopsAt>(2);
+  });
+  EXPECT_EQ(first.status, kExitStopped) << "its evaluation is due";
+  EXPECT_TRUE(trained);
+  const Result second = run(resumed(options), [&](train::Session& session) { session.add<NotesTheEnd>(trained); });
+  EXPECT_EQ(second.status, 0);
+  EXPECT_FALSE(trained);
+  if (world().is_root()) expect_contains(log_of(shared.path() / "run"), "nothing to train: 2 updates");
+  world().barrier();
+}
+
 // Notes the learning rate of each step.
 class Rates : public Callback {
  public:

@@ -1,5 +1,7 @@
 // A session of data that is no images: named fields, several evaluation sets, metrics that decide what stays and when
 // the run ends.
+#include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "lockstep/checkpoint/directory.h"
@@ -205,6 +207,45 @@ TEST(SessionData, WithoutAnEvaluationSetARunTrains) {
   for (const nlohmann::json& line : records(options.output))
     if (line.at("split") == "train") steps.push_back(line.at("step"));
   EXPECT_EQ(steps, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6})) << "3 epochs of 48 samples, 24 in a step";
+}
+
+TEST(SessionData, WithoutAnEvaluationSetNothingDecidesByEvaluations) {
+  const SharedDirectory shared;
+  const auto refused = [&](const train::Options& options) {
+    data::RunData data;
+    data.train = products(48, 1);
+    return error_of([&] { train_products(world(), options, std::move(data)); });
+  };
+  train::Options usual = data_options(shared.path() / "run");
+  expect_contains(refused(usual), "--keep last:1,best:rmse without evaluation data, expected evaluation samples");
+  usual.checkpoints.keep = "1";
+  train::Options patience = usual, plateau = usual;
+  patience.patience.evaluations = 2;
+  expect_contains(refused(patience), "--patience is 2 without evaluation data, expected evaluation samples");
+  plateau.rate.kind = optim::ScheduleOptions::Kind::Plateau;
+  expect_contains(refused(plateau), "--schedule plateau without evaluation data, expected evaluation samples");
+}
+
+TEST(SessionData, ASampleThatOneRankCannotReadEndsAllRanks) {
+  const SharedDirectory shared;
+  data::RunData data = all_sets();
+  data.eval = std::make_unique<data::FunctionDataset>(data::FunctionDatasetOptions{
+      .size = 31, .fields = data.train->fields(), .read = [](std::int64_t, std::span<std::byte* const> out) {
+        check(!is_last(), "test", "this rank cannot read");
+        std::fill_n(out[0], 3 * sizeof(double), std::byte{0});
+        std::fill_n(out[1], 2 * sizeof(double), std::byte{0});
+      }});
+  expect_contains(error_of([&] { train_products(world(), data_options(shared.path() / "run"), std::move(data)); }),
+                  "[test] this rank cannot read");
+}
+
+// Rank 0 alone reads it.
+TEST(SessionData, AnEndOfTheJobThatIsNoTimeEndsAllRanks) {
+  const SharedDirectory shared;
+  ::setenv("SLURM_JOB_END_TIME", "soon", 1);
+  const std::string error = error_of([&] { train_products(world(), data_options(shared.path() / "run")); });
+  ::unsetenv("SLURM_JOB_END_TIME");
+  expect_contains(error, "SLURM_JOB_END_TIME is 'soon', expected seconds since 1970");
 }
 
 TEST(SessionData, SetsThatDifferAreRefused) {

@@ -133,8 +133,10 @@ TEST(Checkpoints, AreWrittenAndARunGoesOnFromThem) {
     parts.checkpoints.save(parts.text(), parts.record);
     EXPECT_FALSE(parts.checkpoints.is_unsaved());
     EXPECT_EQ(parts.checkpoints.saved_step(), 1);
+    EXPECT_FALSE(parts.checkpoints.is_outdated());
     parts.checkpoints.outdate();
     EXPECT_TRUE(parts.checkpoints.is_unsaved());
+    EXPECT_TRUE(parts.checkpoints.is_outdated());
     parts.checkpoints.finish();
     EXPECT_TRUE(fs::exists(checkpoint::path_for(output / "checkpoints", 1)));
     hash = parts.trainer.weights_hash();

@@ -1,8 +1,11 @@
 // The parts of a trainer, each by itself; what they do together is tested by the other test_trainer_*.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "lockstep/train/guard/gradient_policy.h"
 #include "lockstep/train/guard/memory_recovery.h"
+#include "lockstep/train/guard/nonfinite.h"
 #include "lockstep/train/guard/step_guard.h"
 #include "lockstep/train/guard/suspects.h"
 #include "lockstep/train/runner/batch_feed.h"
@@ -149,6 +152,29 @@ TEST(StepRunner, MakesTheGradientThatARepetitionMakesAgain) {
   }
   EXPECT_EQ(rows, batch.samples());
   EXPECT_EQ(loss, again);
+  world().barrier();
+}
+
+// A watchdog sees that the rank moves while it examines a step.
+TEST(StepRunner, BeatsInARepetition) {
+  Heartbeat::Row row;
+  TrainerParts parts;
+  parts.state.broadcast_weights();
+  Heartbeat& heartbeat = parts.prepared.heartbeat();
+  heartbeat.attach(row);
+  const data::Batch batch = parts.next_batch();
+  std::uint64_t beats = row.beats.load();
+  parts.runner.repeat({&batch, batch.step.local.begin, batch.step.global_size}, 0,
+                      [&](plan::Plan& plan, Range /*rows*/, bool first) {
+                        EXPECT_GT(row.beats.load(), beats) << "before each micro-batch";
+                        beats = row.beats.load();
+                        NonFiniteFinder finder(plan, heartbeat);
+                        plan.run({0, !first}, finder);
+                        const auto steps = std::ranges::count(plan.steps(), false, &plan::PlanStep::constant);
+                        EXPECT_EQ(row.beats.load() - beats, static_cast<std::uint64_t>(steps));
+                        beats = row.beats.load();
+                      });
+  heartbeat.detach();
   world().barrier();
 }
 

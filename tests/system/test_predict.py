@@ -174,7 +174,7 @@ class Arrays(PredictTest):
                 (self.lockstep(2, "predict", bare, "--output", "p.h5"), ["bare.h5 has weights alone; expected a checkpoint"]),
                 (self.lockstep(2, "predict", "run", "--inputs", "v.npy", "--output", "p.h5"), ["--inputs has 1 arrays (v), the model was trained with 2 (u, v)"]),
                 (self.lockstep(2, "predict", "run", "--inputs", "v.npy,u.npy", "--output", "p.h5"), ["expected the order u, v"]),
-                (self.lockstep(2, "predict", "run", "--width", 8, "--output", "p.h5"), ["--weights run/checkpoints/step-0000000006.h5: "]),
+                (self.lockstep(2, "predict", "run", "--width", 8, "--output", "p.h5"), ["[weights] run/checkpoints/step-0000000006.h5: ", "give the model's options as in the run that wrote it"]),
                 (ranks(2, program("train_fields", *options, "--evaluate-only")), ["--evaluate-only needs weights"]),
                 (ranks(2, program("train_fields", *options, "--weights", checkpoint, "--evaluate-only", "--predict", "p.h5")), ["expected one of the two"]),
                 (self.lockstep(2, "evaluate", "run", "--eval-fraction", 0), ["--evaluate-only without evaluation samples"])):

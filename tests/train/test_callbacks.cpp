@@ -1,7 +1,9 @@
 // The callbacks of a session, one by one, with the events that a run would bring them.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <span>
 
 #include "lockstep/core/error.h"
 #include "lockstep/train/callbacks/answer_signals.h"
@@ -163,21 +165,31 @@ StepEvent step(const Totals& totals, std::int64_t number, bool epoch_ends = fals
   return {.step = number, .epoch = 2, .totals = totals, .epoch_ends = epoch_ends, .run_ends = run_ends};
 }
 
-TEST(EpochMeter, AddsUpStepsOfOneEpochAndLeavesOutLossesOfSkippedOnes) {
+TEST(EpochMeter, AddsUpStepsOfOneEpochAndLeavesOutSkippedOnes) {
   RunRecord record;
-  EpochMeter meter(record, {});
+  MetricRule rule{.name = "error"};
+  rule.finish = [](std::span<const double> sums, double samples, std::span<double> results) {
+    results[0] = sums[0] / samples;
+  };
+  EpochMeter meter(record, {rule});
+  meter.begin_run(0);
   Orders orders;
   meter.begin_epoch({.epoch = 2});
-  const Totals applied{.loss = 2, .weight = 3, .samples = 3};
-  const Totals skipped{.loss = 100, .weight = 1, .samples = 1, .outcome = StepOutcome::Skipped};
+  const Totals applied{.loss = 2, .weight = 3, .samples = 3, .metrics = {{.name = "error", .sums = {6}}}};
+  const Totals skipped{.loss = 100,
+                       .weight = 1,
+                       .samples = 1,
+                       .metrics = {{.name = "error", .sums = {std::nan("")}}},
+                       .outcome = StepOutcome::Skipped};
   meter.after_step(step(applied, 1), orders);
   meter.after_step(step(skipped, 2), orders);
   EXPECT_EQ(record.epoch.epoch, 1);
   EXPECT_EQ(record.epoch.loss, 6);
   EXPECT_EQ(record.epoch.weight, 3);
-  EXPECT_EQ(record.epoch.samples, 4);
+  EXPECT_EQ(record.epoch.samples, 3);
+  EXPECT_EQ(find_result(record.epoch.metrics, "error"), 2.0);
   meter.begin_epoch({.epoch = 2});
-  EXPECT_EQ(record.epoch.samples, 4) << "the rest of an epoch goes on";
+  EXPECT_EQ(record.epoch.samples, 3) << "the rest of an epoch goes on";
   meter.begin_epoch({.epoch = 3});
   EXPECT_EQ(record.epoch.samples, 0);
 }

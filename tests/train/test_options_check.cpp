@@ -107,6 +107,44 @@ TEST(Validate, AnAverageIsOneThatARunCanHave) {
   EXPECT_EQ(validation_error({.epochs = 0, .max_steps = 9, .trainer = {.average = {.swa_start = 4}}}), "");
 }
 
+TEST(Validate, AMeanOfWeightsHasTheEndOfAnEpoch) {
+  // Three updates in an epoch.
+  const auto error = [](std::int64_t start, std::int64_t steps, const TrialOptions& trial = {}, bool streams = false) {
+    Options options{.epochs = 0, .max_steps = steps, .batch_size = 10};
+    options.stream.steps_per_epoch = 3;
+    options.trial = trial;
+    options.trainer.average.swa_start = start;
+    std::string text;
+    try {
+      streams ? validate_stream(options, 1) : validate_data(options, 1, 30);
+    } catch (const Error& refused) {
+      text = refused.what();
+    }
+    return text;
+  };
+  EXPECT_EQ(error(3, 9), "");
+  EXPECT_EQ(error(4, 11),
+            "[options] --swa-start is 4 in a run of 3.66667 epochs (--max-steps 11), expected at most 3: no weights "
+            "would join the mean");
+  EXPECT_TRUE(has(error(1, 2), "--swa-start is 1 in a run of 0.666667 epochs (--max-steps 2), expected at most 0"));
+  EXPECT_EQ(error(0, 2), "");
+  EXPECT_EQ(error(4, 11, {.overfit_batches = 2}), "") << "two updates in an epoch";
+  EXPECT_EQ(error(4, 11, {.find_lr = true}), "") << "a trial of its own";
+  EXPECT_EQ(error(4, 11, {}, true), "") << "the stream may end in the fourth epoch";
+  EXPECT_TRUE(has(error(5, 11, {}, true), "--swa-start is 5"));
+}
+
+TEST(Validate, ARunThatTrainsNothingHasTheWeightsOfOneFile) {
+  Options options{.epochs = 1};
+  options.weights = "weights.h5";
+  options.checkpoints.resume = "auto";
+  EXPECT_EQ(validation_error(options), "") << "a training, whose first start has no checkpoint";
+  options.evaluate_only = true;
+  EXPECT_EQ(validation_error(options),
+            "[options] --weights is weights.h5 and --resume auto with --evaluate-only, expected one of the two: the "
+            "weights are those of one file");
+}
+
 TEST(Validate, APredictionIsOfTheSampleInItsRow) {
   Options options{.epochs = 1};
   options.weights = "weights.h5";
@@ -129,6 +167,11 @@ TEST(Validate, NormsNeedTheWholeGradient) {
   EXPECT_TRUE(has(validation_error({.trainer = {.update = {.clip_layer_norm = 1}, .parallel = local}}),
                   "--clip-layer-norm is 1 with --local-steps"));
   EXPECT_EQ(validation_error({.trainer = {.update = {.clip_value = 1}, .parallel = local}}), "");
+  EXPECT_TRUE(
+      has(validation_error({.trainer = {.clip_norm = 1, .parallel = local}}), "--clip-norm is 1 with --local-steps"));
+  EXPECT_TRUE(has(validation_error({.trainer = {.parallel = local, .guards = {.action = GuardAction::Skip}}}),
+                  "--guard-action is skip with --local-steps"));
+  EXPECT_EQ(validation_error({.trainer = {.parallel = local, .guards = {.action = GuardAction::Log}}}), "");
   EXPECT_TRUE(has(validation_error({.trainer = {.noise_scale = true}}, 1), "--noise-scale with 1 rank and --shards 0"));
   EXPECT_EQ(validation_error({.trainer = {.shards = 2, .noise_scale = true}}, 1), "");
   EXPECT_EQ(validation_error({.trainer = {.noise_scale = true}}, 2), "");
@@ -200,6 +243,15 @@ TEST(Validate, Contradictions) {
   EXPECT_TRUE(has(validation_error({.rate = {.kind = optim::ScheduleOptions::Kind::OneCycle, .warmup_epochs = 1}}),
                   "one-cycle"));
   EXPECT_TRUE(has(validation_error({.rate = {.peak = 0.1, .minimum = 0.2}}), "--min-lr is 0.2"));
+  const auto scaled = [](double minimum) {
+    return validation_error({.batch_size = 0,
+                             .global_batch = 64,
+                             .rate = {.peak = 0.1, .minimum = minimum, .scaled = true, .scale_batch = 32}});
+  };
+  EXPECT_EQ(scaled(0.2), "");
+  EXPECT_TRUE(has(scaled(0.3),
+                  "--min-lr is 0.3, expected at most 0.2, which --scale-lr makes of --lr 0.1 for a global batch of 64"))
+      << scaled(0.3);
   EXPECT_TRUE(has(validation_error({.rate = {.kind = optim::ScheduleOptions::Kind::Plateau}, .eval_every = 0}),
                   "--schedule plateau with --eval-every 0"));
   EXPECT_TRUE(has(validation_error({.dataset = {.limit_train = 10}}, 2), "--limit-train is 10"));

@@ -71,6 +71,7 @@ TEST(Options, WhatIsWrongInAConfigFileHasFileLineKeyAndExpectation) {
         {"depth = many\n", ", line 1: key depth is many, expected a whole number"},
         {"quiet = perhaps\n", ", line 1: key quiet is perhaps, expected true or false"},
         {"quiet\n", ", line 1: 'quiet' has no value, expected KEY = VALUE"},
+        {"; no comment\n", ", line 1: '; no comment' has no value, expected KEY = VALUE"},
         {"lr =\n", ", line 1: key lr has no value"},
         {"milestones = []\n", ", line 1: key milestones has an empty list, expected a value"},
         {"milestones = [1,\n2\n", "line 3: key milestones: a list without its closing ]"},

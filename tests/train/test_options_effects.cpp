@@ -168,11 +168,34 @@ TEST(Options, WhatWouldHaveNoEffectIsAnError) {
       {"--plateau-cooldown", "1"},
       {"--step-epochs", "2", "--milestones", "3", "--schedule", "step"},
       {"--warmup-start", "0.2"},
-      {"--scale-lr-batch", "64"}};
+      {"--scale-lr-batch", "64"},
+      {"--abort-timeout", "100", "--stall-timeout", "0"},
+      {"--patience-metric", "accuracy"},
+      {"--trace-steps", "3"},
+      {"--guard-warn", "0.9"},
+      {"--log-rank-loss", "--log-every", "0"},
+      {"--time-margin", "10s", "--time-limit", "none"},
+      {"--table-placement", "range"}};
   for (const auto& line : lines) {
     const Outcome o = parse_line(line);
     EXPECT_EQ(o.result.exit_code, 2) << line[0];
     EXPECT_TRUE(has(o.err, line[0])) << o.err;
+  }
+}
+
+TEST(Options, WhatHasAnEffectIsNoError) {
+  const std::vector<std::vector<const char*>> lines = {{"--abort-timeout", "100"},
+                                                       {"--abort-timeout", "0", "--stall-timeout", "0"},
+                                                       {"--patience-metric", "accuracy", "--patience", "2"},
+                                                       {"--trace-steps", "3", "--trace", "t.json"},
+                                                       {"--guard-warn", "0.9", "--guard-norm", "5"},
+                                                       {"--guard-warn", "0.9", "--guard-spike", "5"},
+                                                       {"--log-rank-loss"},
+                                                       {"--time-margin", "10s"},
+                                                       {"--table-placement", "range", "--shard-tables"}};
+  for (const auto& line : lines) {
+    const Outcome o = parse_line(line);
+    EXPECT_TRUE(o.result.proceed) << line[0] << ": " << o.err;
   }
 }
 

@@ -11,6 +11,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/train/report/patient_file.h"
 #include "lockstep/train/report/record_files.h"
+#include "tests/messages.h"
 #include "tests/train/streams.h"
 
 namespace lockstep::train {
@@ -101,6 +102,27 @@ TEST_F(RecordsTest, AResumedTableHasEachStepOnceAndRefusesOtherColumns) {
   EXPECT_EQ(steps, "step 1 2 3 4 ");
   CsvRecords table(output(), 4, true);
   EXPECT_THROW(table.begin(std::vector<MetricRule>{{.name = "other"}}), Error);
+}
+
+// A start that cannot continue the table leaves all files of the run as they are.
+TEST_F(RecordsTest, OtherColumnsAreRefusedBeforeAFileIsChanged) {
+  {
+    CsvRecords table(output(), {}, true);
+    table.begin(rules());
+    for (int step = 1; step <= 4; ++step) table.write(record(step, 1));
+  }
+  const std::string before = read(folder_ / "metrics.csv");
+  const std::vector<MetricRule> other{{.name = "other"}};
+  const auto error = [&](const RecordKinds& kinds, const std::vector<MetricRule>& metrics, bool continues) {
+    return error_of([&] { RecordFiles::check_files(*output(), kinds, metrics, continues); });
+  };
+  EXPECT_NE(error({.csv = true}, other, true).find("metrics.csv has the columns 'step,"), std::string::npos);
+  EXPECT_EQ(error({.csv = true}, rules(), true), "no error");
+  EXPECT_EQ(error({.csv = true}, other, false), "no error") << "a new run sets the file aside";
+  EXPECT_EQ(error({}, other, true), "no error") << "no row is written";
+  EXPECT_EQ(read(folder_ / "metrics.csv"), before);
+  std::ofstream(folder_ / "metrics.csv") << "step,epoch,spl";  // a kill cut the first line
+  EXPECT_EQ(error({.csv = true}, other, true), "no error");
 }
 
 // Rows that waited for a full disk come behind the header of a file that takes the place of the removed one.

@@ -50,6 +50,8 @@ TEST(TrialOptions, ThatContradictEachOtherAreNamed) {
   EXPECT_TRUE(has(validation_error({.trial = {.find_lr = true, .lr_range = {1, 0.1}}}), "--find-lr-range is 1,0.1"));
   EXPECT_TRUE(has(validation_error({.trial = {.find_lr = true, .lr_steps = 9}}), "--find-lr-steps is 9"));
   EXPECT_TRUE(has(validation_error({.trial = {.lr_steps = 50}}), "have no effect without --find-lr"));
+  EXPECT_TRUE(has(validation_error({.trial = find, .onnx = "m.onnx"}, 1), "--find-lr with --onnx"));
+  EXPECT_TRUE(has(validation_error({.trial = find, .predict = "p.h5"}, 1), "--find-lr with --predict"));
   const Outcome o = parse_line({"--find-lr", "--find-lr-range", "1e-5,2"});
   EXPECT_TRUE(o.result.proceed) << o.err;
   EXPECT_EQ(o.options.trial.lr_range, (std::vector<double>{1e-5, 2}));

@@ -13,10 +13,10 @@ void EpochMeter::begin_epoch(const EpochEvent& event) { enter(event.epoch - 1); 
 void EpochMeter::after_step(const StepEvent& event, Orders& /*orders*/) {
   enter(event.epoch - 1);
   const Totals& step = event.totals;
+  if (step.outcome != StepOutcome::Applied) return;  // the sums of a skipped update may be NaN
   EpochSums& sums = record_.epoch;
-  const bool applied = step.outcome == StepOutcome::Applied;  // the loss of a skipped update may be NaN
-  sums.loss += applied ? step.loss * step.weight : 0;
-  sums.weight += applied ? step.weight : 0;
+  sums.loss += step.loss * step.weight;
+  sums.weight += step.weight;
   sums.samples += step.samples;
   sums.add_metrics(rules_, step.metrics);
 }

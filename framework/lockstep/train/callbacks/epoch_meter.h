@@ -1,4 +1,5 @@
-// Sums losses, metrics and samples of the present epoch in the run's record, which checkpoints contain.
+// Sums losses, metrics and samples of the present epoch in the run's record, which checkpoints contain. Updates that a
+// guard skipped are not in the sums.
 #pragma once
 
 #include "lockstep/train/callbacks/callback.h"

@@ -16,6 +16,16 @@ namespace {
 
 const std::string kInNetwork = "first in ";  // begins a finding that is neither about samples nor about parameters
 
+// Beats in every step of a plan.
+class BeatingHooks : public plan::PlanHooks {
+ public:
+  explicit BeatingHooks(Heartbeat& heartbeat) : heartbeat_(heartbeat) {}
+  void poll() override { heartbeat_.beat(); }
+
+ private:
+  Heartbeat& heartbeat_;
+};
+
 // Returns the parameters in the same blocks of memory: the guard examines them together.
 std::vector<std::string> neighbours(const plan::ParameterStore& store, const std::string& name) {
   constexpr std::int64_t kBlock = parallel::BucketReducer::kBlock;
@@ -50,12 +60,13 @@ std::string StepInspection::find_nonfinite(const LocalBatch& local, std::int64_t
   std::string found;
   for (const NamedParameter& p : prepared_.store().parameters()) {
     const Tensor value = prepared_.store().read(p.name);
+    prepared_.heartbeat().beat();
     if (found.empty() && first_nonfinite(value.raw(), value.dtype(), value.elements()) >= 0)
       found = fmt::format("the parameter {} is not finite", p.name);
   }
   runner_.repeat(local, update, [&](plan::Plan& plan, Range rows, bool first) {
     if (found.empty()) found = find_bad_input(plan, *local.batch, rows);
-    NonFiniteFinder finder(plan);
+    NonFiniteFinder finder(plan, prepared_.heartbeat());
     plan.run({0, !first}, finder);
     if (found.empty() && rows.size() > 0 && !finder.where().empty()) found = kInNetwork + finder.where();
   });
@@ -66,17 +77,21 @@ std::string StepInspection::find_spike(const LocalBatch& local, std::int64_t upd
   if (!prepared_.store().contains(parameter)) return "";  // the sparse tables
   const std::vector<std::string> names = neighbours(prepared_.store(), parameter);
   std::vector<double> mine(names.size()), all(names.size() * static_cast<std::size_t>(comm_.size()));
+  BeatingHooks hooks(prepared_.heartbeat());
   comm::collectively(comm_, [&] {
     runner_.repeat(local, update, [&](plan::Plan& plan, Range, bool first) {
-      plan.run({0, !first});
+      plan.run({0, !first}, hooks);
       for (std::size_t n = 0; n < names.size(); ++n) {
         const Tensor gradient = prepared_.store().read_gradient(names[n]).to(DType::F64);
         mine[n] = 0;
         for (double g : gradient.data<double>()) mine[n] += g * g;
+        prepared_.heartbeat().beat();
       }
     });
+    prepared_.heartbeat().wait();
   });
   comm_.allgather(mine, all);
+  prepared_.heartbeat().beat();
   const std::size_t largest = static_cast<std::size_t>(std::ranges::max_element(all) - all.begin());
   const std::size_t rank = largest / names.size(), name = largest % names.size();
   double others = 0;
@@ -91,15 +106,19 @@ std::string StepInspection::find_spike(const LocalBatch& local, std::int64_t upd
 
 std::string StepInspection::compare_findings(const LocalBatch& local, std::int64_t update) {
   std::string text;
-  const std::vector<std::string> found =
-      comm_.allgather_strings(comm::collectively(comm_, [&] { return find_nonfinite(local, update); }));
+  const std::vector<std::string> found = comm_.allgather_strings(comm::collectively(comm_, [&] {
+    std::string mine = find_nonfinite(local, update);
+    prepared_.heartbeat().wait();
+    return mine;
+  }));
+  prepared_.heartbeat().beat();
   for (int r = 0; r < comm_.size(); ++r) {
     if (!found[static_cast<std::size_t>(r)].empty())
       text += fmt::format("; {}: {}", name_of(comm_, r), found[static_cast<std::size_t>(r)]);
   }
   // If samples and parameters are finite on all ranks, the cause is neither a machine nor a file.
-  if (std::ranges::all_of(found, [](const std::string& f) { return f.starts_with(kInNetwork); }))
-    text += kDivergenceAdvice;
+  const auto in_network = [](const std::string& f) { return f.empty() || f.starts_with(kInNetwork); };
+  if (!text.empty() && std::ranges::all_of(found, in_network)) text += kDivergenceAdvice;
   return text;
 }
 

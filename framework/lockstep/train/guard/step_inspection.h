@@ -1,5 +1,5 @@
 // Finds out why a step's loss or gradient is not finite or too large: each rank computes its part again and examines
-// the values. Collective; all ranks get the same text.
+// the values. Collective; all ranks get the same text. The heartbeat beats, for a watchdog to see that ranks move.
 #pragma once
 
 #include <string>

@@ -151,6 +151,21 @@ void settle_rule(const CLI::App& app, Options& options, const optim::RuleEntry& 
   }
 }
 
+// The same for options of a run, each of which needs another one.
+void require_effects_of_run(const CLI::App& app, const Options& o) {
+  const parallel::GradientGuardOptions& limits = o.trainer.guards.gradient;
+  // --abort-timeout 0 turns off what --stall-timeout 0 turns off, too: no mistake.
+  require_effect(app, o.stall.report > 0 || o.stall.abort == 0, {"abort-timeout"},
+                 "has no effect with --stall-timeout 0, which starts no watchdog");
+  require_effect(app, o.patience.evaluations > 0, {"patience-metric"}, "has no effect without --patience");
+  require_effect(app, !o.trace.file.empty(), {"trace-steps"}, "has no effect without --trace");
+  require_effect(app, limits.norm > 0 || limits.spike > 0, {"guard-warn"},
+                 "has no effect without --guard-norm or --guard-spike");
+  require_effect(app, o.log_every > 0 || !o.logging.rank_loss, {"log-rank-loss"}, "has no effect with --log-every 0");
+  require_effect(app, o.time.limit != "none", {"time-margin"}, "has no effect with --time-limit none");
+  require_effect(app, o.trainer.tables.shard, {"table-placement"}, "has no effect without --shard-tables");
+}
+
 void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
   using Kind = optim::ScheduleOptions::Kind;
   if (given(app, "global-batch") && options.global_batch > 0 && !given(app, "batch-size")) options.batch_size = 0;
@@ -179,6 +194,7 @@ void settle(const CLI::App& app, Options& options, optim::Rule default_rule) {
   require_effect(app, !given(app, "milestones"), {"step-epochs"}, "contradicts --milestones, expected one of the two");
   require_effect(app, options.rate.warmup_epochs > 0, {"warmup-start"}, "has no effect without --warmup-epochs");
   require_effect(app, options.rate.scaled, {"scale-lr-batch"}, "has no effect without --scale-lr");
+  require_effects_of_run(app, options);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class Reader {
   // Skips blanks, comments and ends of lines; returns false at the end of the file.
   bool skip_to_text() {
     for (skip_blanks(); !rest_.empty(); skip_blanks()) {
-      if (next() == '#' || next() == ';') rest_.remove_prefix(line_left().size());
+      if (next() == '#') rest_.remove_prefix(line_left().size());
       if (rest_.empty() || next() != '\n') return !rest_.empty();
       rest_.remove_prefix(1);
       ++line_;

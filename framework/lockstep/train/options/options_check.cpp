@@ -64,7 +64,7 @@ void check_batch(const Options& o, int world_size) {
         "--limit-train is {}, expected at least one global batch of {} samples", o.dataset.limit_train, batch);
 }
 
-void check_rates(const Options& o) {
+void check_rates(const Options& o, int world_size) {
   using Kind = optim::ScheduleOptions::Kind;
   const bool nesterov = o.optimizer.sgd.nesterov;
   check(!nesterov || o.optimizer.rule == optim::Rule::Sgd, kOptionsSite, "--nesterov with --optimizer {}, expected sgd",
@@ -80,8 +80,13 @@ void check_rates(const Options& o) {
         rate.warmup_epochs);
   check(rate.kind != Kind::Plateau || o.eval_every > 0, kOptionsSite,
         "--schedule plateau with --eval-every 0, expected evaluations to look at: --eval-every above 0");
-  check(!rate.has_minimum() || rate.minimum <= rate.peak, kOptionsSite, "--min-lr is {}, expected at most --lr {}",
-        rate.minimum, rate.peak);
+  if (!trains || !rate.has_minimum()) return;
+  const std::int64_t batch = global_batch(o, world_size);
+  const double peak = optim::peak_rate(rate, batch);
+  check(rate.minimum <= peak, kOptionsSite, "--min-lr is {}, expected at most {}", rate.minimum,
+        rate.scaled ? formatted("{}, which --scale-lr makes of --lr {} for a global batch of {} samples", peak,
+                                rate.peak, batch)
+                    : formatted("--lr {}", rate.peak));
 }
 
 // Returns whether a name in the output folder belongs to a file of the run, or to an earlier run's file moved aside.
@@ -161,8 +166,10 @@ void check_trials(const Options& o) {
   check(o.trial.find_lr || (o.trial.lr_range == usual.lr_range && o.trial.lr_steps == usual.lr_steps), kOptionsSite,
         "--find-lr-range and --find-lr-steps have no effect without --find-lr, expected it beside them");
   if (!o.trial.find_lr) return;
-  check(o.purpose() == data::Purpose::Train, kOptionsSite,
-        "--find-lr with --evaluate-only or --predict, expected one of them: the test trains");
+  check(o.purpose() == data::Purpose::Train, kOptionsSite, "--find-lr with {}, expected one of them: the test trains",
+        o.evaluate_only     ? "--evaluate-only"
+        : o.predict.empty() ? "--onnx"
+                            : "--predict");
   check(o.trial.lr_range.size() == 2, kOptionsSite,
         "--find-lr-range is {}, expected two rising rates: the first and the last", joined(o.trial.lr_range, ","));
   check(
@@ -188,6 +195,9 @@ void check_purpose(const Options& o, int world_size) {
   check(!o.weights.empty() || !o.checkpoints.resume.empty(), kOptionsSite,
         "{} needs weights, expected --weights with a checkpoint, a file of weights or the folder of a run, or --resume",
         option);
+  check(o.weights.empty() || o.checkpoints.resume.empty(), kOptionsSite,
+        "--weights is {} and --resume {} with {}, expected one of the two: the weights are those of one file",
+        o.weights, o.checkpoints.resume, option);
   if (o.predict.empty()) return;
   data::check_array_file(o.predict, kOptionsSite);
   check(
@@ -229,27 +239,25 @@ void check_communication(const Options& o) {
   check(!local || (limits.norm == 0 && limits.spike == 0), kOptionsSite,
         "--guard-norm is {} and --guard-spike {} with --local-steps, expected 0: no rank has the whole gradient then",
         limits.norm, limits.spike);
+  check(!local || o.trainer.guards.action != GuardAction::Skip, kOptionsSite,
+        "--guard-action is skip with --local-steps, expected stop or log: skip also looks at the gradient, and no rank "
+        "has the whole gradient then");
 }
 
-}  // namespace
-
-void validate(const Options& options, int world_size) {
-  check(world_size >= 1, kOptionsSite, "the world size is {}, expected at least 1", world_size);
-  Options checked = options;
-  check_ranges(option_rows(checked), options.precision);
-  check_batch(options, world_size);
-  check_rates(options);
-  check_communication(options);
-  check_bits(options);
-  check_averages(options);
-  check_norms(options, world_size);
-  check_run(options);
-  check_trials(options);
-  check_streams(options);
-  check_purpose(options, world_size);
+// Refuses a mean of weights that no epoch of the run would join. `steps`: updates in an epoch; the weights join at the
+// end of an epoch, and a stream may end before its last one does.
+void check_first_of_mean(const Options& o, std::int64_t updates, std::int64_t steps, bool is_stream) {
+  if (o.trainer.average.swa_start == 0 || o.trial.find_lr) return;
+  if (o.trial.overfit_batches > 0) steps = o.trial.overfit_batches;
+  const std::int64_t ends = updates / steps + (is_stream && updates % steps > 0 ? 1 : 0);
+  check(o.trainer.average.swa_start <= ends, kOptionsSite,
+        "--swa-start is {} in a run of {} epochs (--max-steps {}), expected at most {}: no weights would join the mean",
+        o.trainer.average.swa_start, formatted("{:.6g}", static_cast<double>(updates) / static_cast<double>(steps)),
+        o.max_steps, ends);
 }
 
-void validate_data(const Options& options, int world_size, std::int64_t samples) {
+// Checks options against the updates of the run: an epoch has `samples` samples, of a stream as many at most.
+void validate_epochs(const Options& options, int world_size, std::int64_t samples, bool is_stream) {
   if (options.purpose() != data::Purpose::Train) return;
   const std::int64_t batch = global_batch(options, world_size);
   check(batch <= samples, kOptionsSite, "{} is {}{}, expected at most the {} training samples of {}",
@@ -273,6 +281,29 @@ void validate_data(const Options& options, int world_size, std::int64_t samples)
             epochs / options.rate.restart_epochs <= kMostRateSteps,
         kOptionsSite, "--restart-epochs is {} in a run of {:.6g} epochs, expected at most {} cosines",
         options.rate.restart_epochs, epochs, kMostRateSteps);
+  check_first_of_mean(options, updates, steps, is_stream);
+}
+
+}  // namespace
+
+void validate(const Options& options, int world_size) {
+  check(world_size >= 1, kOptionsSite, "the world size is {}, expected at least 1", world_size);
+  Options checked = options;
+  check_ranges(option_rows(checked), options.precision);
+  check_batch(options, world_size);
+  check_rates(options, world_size);
+  check_communication(options);
+  check_bits(options);
+  check_averages(options);
+  check_norms(options, world_size);
+  check_run(options);
+  check_trials(options);
+  check_streams(options);
+  check_purpose(options, world_size);
+}
+
+void validate_data(const Options& options, int world_size, std::int64_t samples) {
+  validate_epochs(options, world_size, samples, false);
 }
 
 void validate_stream(const Options& options, int world_size) {
@@ -283,7 +314,7 @@ void validate_stream(const Options& options, int world_size) {
         options.trainer.shards);
   check(batch >= world_size, kOptionsSite, "--global-batch is {} on {} ranks, expected a sample for each rank", batch,
         world_size);
-  validate_data(options, world_size, saturating_product(batch, options.stream.steps_per_epoch));
+  validate_epochs(options, world_size, saturating_product(batch, options.stream.steps_per_epoch), true);
 }
 
 std::int64_t global_batch(const Options& options, int ranks) {

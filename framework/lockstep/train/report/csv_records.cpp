@@ -1,9 +1,12 @@
 #include "lockstep/train/report/csv_records.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <utility>
 
 #include "lockstep/core/error.h"
@@ -14,6 +17,7 @@ namespace {
 constexpr const char* kCsvSite = "csv";
 constexpr const char* kCsvName = "metrics.csv";
 constexpr std::string_view kCsvColumns = "step,epoch,split,loss,lr,samples_per_second,seconds";
+constexpr std::string_view kCsvHeaderBegin = "step,";  // with which no row begins
 // Fields of MetricsRecord::extra, in the order of their columns.
 constexpr std::array<const char*, 14> kCsvExtra{"compute_seconds", "waiting_seconds",
                                                 "network_seconds", "network_hidden_seconds",
@@ -36,9 +40,43 @@ std::string csv_value(const nlohmann::ordered_json& value) {
   return value.is_null() ? "nan" : csv_field(value.dump());
 }
 
+// Metrics with several results are no columns.
+bool is_column(const MetricRule& metric) { return metric.results == 1; }
+
+std::string csv_header(std::span<const MetricRule> metrics) {
+  std::string header(kCsvColumns);
+  for (const MetricRule& metric : metrics) {
+    if (is_column(metric)) header.append(1, ',').append(csv_field(metric.name));
+  }
+  for (const char* name : kCsvExtra) header.append(1, ',').append(name);
+  return header;
+}
+
+// Throws Error unless the header of a file, if it has one, is that of this run.
+void check_csv_header(const std::filesystem::path& file, const std::string& found, const std::string& expected) {
+  check(found.empty() || found == expected, kCsvSite,
+        "{} has the columns '{}', expected those of this run, '{}'; move the file away, or omit --logger csv",
+        file.string(), found, expected);
+}
+
+// Returns the header of the file; empty: its first line is none, or is not complete.
+std::string read_csv_header(const io::Folder& output) {
+  const io::FileDescriptor file = output.open_file(kCsvName, io::FileUse::Read, kCsvSite);
+  std::array<char, 4096> block;
+  std::string text;
+  while (text.find('\n') == std::string::npos) {
+    const ssize_t n = ::read(file.get(), block.data(), block.size());
+    if (n < 0 && errno == EINTR) continue;
+    check(n >= 0, kCsvSite, "cannot read {}: {}", (output.path() / kCsvName).string(), std::strerror(errno));
+    if (n == 0) return "";
+    text.append(block.data(), static_cast<std::size_t>(n));
+  }
+  return text.starts_with(kCsvHeaderBegin) ? text.substr(0, text.find('\n')) : "";
+}
+
 // Returns a line of the table as an object for JsonLines; the header is that of step 0.
 nlohmann::json parse_csv_row(std::string_view line) {
-  if (line.starts_with("step,")) return {{"step", 0}, {"header", std::string(line)}};
+  if (line.starts_with(kCsvHeaderBegin)) return {{"step", 0}, {"header", std::string(line)}};
   std::int64_t step = 0;
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), step);
   const bool whole = error == std::errc() && end != line.data() + line.size() && *end == ',';
@@ -68,19 +106,19 @@ JsonLines CsvRecords::open(std::shared_ptr<const io::Folder> output, std::option
 
 void CsvRecords::check_file(const io::Folder& output) { JsonLines::check_file(output, kCsvName, kCsvSite); }
 
+void CsvRecords::check_columns(const io::Folder& output, std::span<const MetricRule> metrics) {
+  if (!output.has(kCsvName)) return;
+  check_csv_header(output.path() / kCsvName, read_csv_header(output), csv_header(metrics));
+}
+
 void CsvRecords::begin(std::span<const MetricRule> metrics) {
   if (!enabled_) return;
-  std::string header(kCsvColumns);
   metrics_.clear();
   for (const MetricRule& metric : metrics) {
-    if (metric.results != 1) continue;
-    metrics_.push_back(metric.name);
-    header.append(1, ',').append(csv_field(metric.name));
+    if (is_column(metric)) metrics_.push_back(metric.name);
   }
-  for (const char* name : kCsvExtra) header.append(1, ',').append(name);
-  check(header_.empty() || header_ == header, kCsvSite,
-        "{} has the columns '{}', expected those of this run, '{}'; move the file away, or omit --logger csv",
-        lines_.path().string(), header_, header);
+  const std::string header = csv_header(metrics);
+  check_csv_header(lines_.path(), header_, header);
   lines_.open();
   if (header_.empty()) lines_.append_text(header);
   header_ = header;

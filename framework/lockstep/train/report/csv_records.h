@@ -21,7 +21,10 @@ class CsvRecords {
   // Moves the file of an earlier run aside, or, with `resumed_step`, removes rows of later updates (see JsonLines).
   CsvRecords(std::shared_ptr<const io::Folder> output, std::optional<std::int64_t> resumed_step, bool enabled);
 
+  // Throws Error if the file of an earlier run cannot be continued. Changes nothing.
   static void check_file(const io::Folder& output);
+  // Throws Error if the file has other columns than the table of a model with these metrics. Changes nothing.
+  static void check_columns(const io::Folder& output, std::span<const MetricRule> metrics);
 
   bool enabled() const { return enabled_; }
   // Writes the header for a model with these metrics, unless the file has it.

@@ -24,8 +24,13 @@ class RecordFiles {
         prometheus_(output, kinds.prometheus),
         tensorboard_(output, resumed_step, kinds.tensorboard) {}
 
-  // Throws Error if files of an earlier run cannot be continued. Changes nothing.
-  static void check_files(const io::Folder& output) { CsvRecords::check_file(output); }
+  // Throws Error if files of an earlier run cannot be continued, or, where a resumed run `continues` them, are of a
+  // model with other metrics. Changes nothing.
+  static void check_files(const io::Folder& output, const RecordKinds& kinds, std::span<const MetricRule> metrics,
+                          bool continues) {
+    CsvRecords::check_file(output);
+    if (kinds.csv && continues) CsvRecords::check_columns(output, metrics);
+  }
 
   // To be called before the first record: the id of the run, and the metrics of its model.
   void begin(const std::string& run, std::span<const MetricRule> metrics) {

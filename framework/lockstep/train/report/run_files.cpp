@@ -26,15 +26,20 @@ RunFiles::RunFiles(const comm::Communicator& comm, Settings settings) : settings
   if (folder_ && !folder_->warning().empty()) lockstep::log()->warn("{}", folder_->warning());
 }
 
-void RunFiles::check() const {
+void RunFiles::check(bool continues) const {
   const auto folder = folder_->held();
   MetricsWriter::check_file(*folder);
   DlloggerWriter::check_file(*folder);
   HashLog::check_file(*folder);
-  RecordFiles::check_files(*folder);
+  RecordFiles::check_files(*folder, settings_.records, rules_, continues);
 }
 
 void RunFiles::open(const std::shared_ptr<const io::Folder>& folder, std::optional<std::int64_t> resumed_step) {
+  // In a rollback: lines that wait in memory go to the disk before the files are cut.
+  metrics_.reset();
+  dllogger_.reset();
+  hashes_.reset();
+  records_.reset();
   metrics_ = std::make_unique<MetricsWriter>(folder, resumed_step);
   dllogger_ = std::make_unique<DlloggerWriter>(folder, resumed_step, settings_.records.dllogger);
   hashes_ = std::make_unique<HashLog>(folder, settings_.hash_every, resumed_step);

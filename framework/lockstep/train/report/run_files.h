@@ -39,11 +39,12 @@ class RunFiles {
   const std::string& output() const { return settings_.output; }
   const std::string& run() const { return run_; }  // the run's id, equal on all ranks; empty: not known yet
   void set_run(std::string run) { run_ = std::move(run); }
-  // Names the metrics of the model, which a table has as columns; before open(), on rank 0.
+  // Names the metrics of the model, which a table has as columns; before check() and open(), on rank 0.
   void set_metrics(std::vector<MetricRule> rules) { rules_ = std::move(rules); }
 
-  // On rank 0: throws Error if files of an earlier run cannot be continued; changes nothing.
-  void check() const;
+  // On rank 0: throws Error if files of an earlier run cannot be written, or, where the run `continues` them, do not
+  // fit this one; changes nothing. After set_metrics().
+  void check(bool continues) const;
   // On rank 0: opens metrics, records and hashes in `folder`, for a run that resumes after `resumed_step`, or a new run
   // without it.
   void open(const std::shared_ptr<const io::Folder>& folder, std::optional<std::int64_t> resumed_step);

@@ -179,6 +179,7 @@ bool Checkpoints::spool_stream(std::int64_t step) {
 
 void Checkpoints::found(std::int64_t step, const std::optional<checkpoint::Base>& base) {
   saved_step_ = step;
+  outdated_ = false;
   if (base) base_.resumed(*base);
 }
 

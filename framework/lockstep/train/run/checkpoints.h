@@ -51,6 +51,8 @@ class Checkpoints {
 
   std::int64_t saved_step() const { return saved_step_; }  // the step of the newest checkpoint; -1: there is none
   bool is_unsaved() const { return outdated_ || saved_step_ != trainer_.updates(); }
+  // There is a checkpoint of the present step, with a record that has changed since.
+  bool is_outdated() const { return outdated_ && saved_step_ == trainer_.updates(); }
   // The run resumes from the checkpoint of this step; `base`: on rank 0, see IncrementBase::resumed().
   void found(std::int64_t step, const std::optional<checkpoint::Base>& base);
   void outdate() { outdated_ = true; }  // the record has changed without a step, so it must be saved

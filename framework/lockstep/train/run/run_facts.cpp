@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "lockstep/checkpoint/retention.h"
 #include "lockstep/checkpoint/weights_source.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/core/error.h"
@@ -114,6 +115,18 @@ void check_prediction(const RunFacts& facts) {
   data::check_array_count(facts.options.predict, 2, "class, probability");
 }
 
+// Refuses options that decide by evaluations in a run that has none.
+void check_evaluated(const RunFacts& facts) {
+  const Options& o = facts.options;
+  if (!facts.trains() || facts.data.eval) return;
+  check(o.patience.evaluations == 0, kOptionsSite,
+        "--patience is {} without evaluation data, expected evaluation samples to look at", o.patience.evaluations);
+  check(o.rate.kind != optim::ScheduleOptions::Kind::Plateau, kOptionsSite,
+        "--schedule plateau without evaluation data, expected evaluation samples to look at");
+  check(checkpoint::parse_retention(o.checkpoints.keep, kOptionsSite).best.empty(), kOptionsSite,
+        "--keep {} without evaluation data, expected evaluation samples to compare checkpoints by", o.checkpoints.keep);
+}
+
 }  // namespace
 
 RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::string name, std::string program,
@@ -153,6 +166,7 @@ RunFacts agree_on_run(const comm::Communicator& comm, Options options, std::stri
   check_together(comm, [&] {
     check_prediction(facts);
     limit_to_trial(facts);
+    check_evaluated(facts);
   });
   check_data(facts);
   if (facts.trains()) data::store_samples(facts.data, o.dataset.samples, comm, std::max(1, facts.threads.loaders));

@@ -157,6 +157,7 @@ bool Session::next_epoch() {
   const data::SamplerPosition at = course_->position();
   loop_.epoch = at.epoch;
   loop_.first_step = trainer_->updates() - course_->step_in_epoch();
+  loop_.began = true;
   callbacks_->each([&](Callback& c) { c.begin_epoch({.step = trainer_->updates(), .epoch = at.epoch + 1}); });
   return true;
 }
@@ -181,8 +182,7 @@ void Session::make_up() {
 // Ends the run. Returns false, or true if the run rolled back and continues from an earlier step.
 bool Session::end() {
   heartbeat_.enter(Heartbeat::Phase::Ending);
-  const bool trained = loop_.epoch >= 0;
-  if (!trained)
+  if (!loop_.began)
     log()->info("nothing to train: {} updates and {:.2f} epochs are done", trainer_->updates(), course_->epochs_done());
   if (state_->checkpoints().is_unsaved() && facts_->saves_by_itself()) {
     state_->save();
@@ -194,7 +194,7 @@ bool Session::end() {
               static_cast<double>(host::process_memory().peak) / 1048576);
   if (const std::int64_t replaced = facts_->data.replaced(); replaced > 0)
     log()->warn("data: {} reads of unreadable samples on this rank gave other samples", replaced);
-  callbacks_->each([&](Callback& c) { c.end_run({.step = trainer_->updates(), .trained = trained}); });
+  callbacks_->each([&](Callback& c) { c.end_run({.step = trainer_->updates(), .trained = loop_.began}); });
   if (const std::int64_t skipped = trainer_->skipped(); skipped > 0 && comm_.is_root())
     log()->warn("guard: {} of this run {} skipped", skipped == 1 ? "1 update" : fmt::format("{} updates", skipped),
                 skipped == 1 ? "was" : "were");
@@ -264,6 +264,8 @@ void Session::finish_epoch() {
   }
   if (loop_.stopped) return;
   carry_out(orders);
+  // A checkpoint of the last step was written before its evaluation.
+  if (orders.evaluates() && state_->checkpoints().is_outdated()) state_->save();
   if (!orders.saves()) files_->keep();
 }
 
@@ -285,6 +287,8 @@ Totals Session::run_evaluation(bool scheduled, bool makes_up) {
                               .requests = trainer_->requests()};
   Orders orders;
   callbacks_->each([&](Callback& c) { c.after_evaluation(event, orders); });
+  if (scheduled && found.totals.whole && facts_->trains() && state_->checkpoints().saved_step() == event.step)
+    state_->checkpoints().outdate();  // its record has this evaluation as due
   agree(OrderPoint::AfterEvaluation, orders);
   carry_out(orders);
   return found.totals;

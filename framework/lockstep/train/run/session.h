@@ -109,6 +109,7 @@ class Session {
   struct Loop {
     std::int64_t epoch = -1, first_step = 0;  // the present epoch, from 0, and the number of updates before it
     double rate = 0;
+    bool began = false;                      // this start has begun an epoch: it has steps to train
     bool stopped = false, finished = false;  // finished: the run is complete
     std::optional<std::int64_t> resumed_step = {};
   };

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "lockstep/comm/agreement.h"
 #include "lockstep/train/callbacks/answer_signals.h"
 #include "lockstep/train/callbacks/average_weights.h"
 #include "lockstep/train/callbacks/beat.h"
@@ -34,16 +35,19 @@ using Stage = CallbackList::Stage;
 // Bytes per second of a slow file system: estimates the time of the first checkpoint.
 constexpr double kSlowDisk = 100e6;
 
+// Rank 0 alone has a clock, and may find an end of the job that is none.
 std::unique_ptr<TimeLimit> time_limit(const RunParts& run, std::chrono::steady_clock::time_point began) {
-  if (!run.facts.comm.is_root()) return std::make_unique<TimeLimit>();
-  return std::make_unique<TimeLimit>(
-      DeadlineOptions{.time = parse_run_time(run.facts.options.time.limit, run.facts.options.time.margin),
-                      .began = began,
-                      .checkpoint_seconds = static_cast<double>(run.trainer.state_bytes()) / kSlowDisk,
-                      .variable = [](const std::string& name) {
-                        const char* value = std::getenv(name.c_str());
-                        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-                      }});
+  return comm::collectively(run.facts.comm, [&] {
+    if (!run.facts.comm.is_root()) return std::make_unique<TimeLimit>();
+    return std::make_unique<TimeLimit>(
+        DeadlineOptions{.time = parse_run_time(run.facts.options.time.limit, run.facts.options.time.margin),
+                        .began = began,
+                        .checkpoint_seconds = static_cast<double>(run.trainer.state_bytes()) / kSlowDisk,
+                        .variable = [](const std::string& name) {
+                          const char* value = std::getenv(name.c_str());
+                          return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+                        }});
+  });
 }
 
 std::unique_ptr<LowerRate> lower_rate(const RunParts& run) {

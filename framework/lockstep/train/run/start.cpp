@@ -55,10 +55,11 @@ std::unique_ptr<RunFiles> open_files(const RunFacts& facts) {
 
 std::unique_ptr<Watchdog> watch_ranks(const RunFacts& facts, RunFiles& files, Heartbeat& heartbeat) {
   if (facts.options.stall.report == 0) return nullptr;
-  if (stack_signal() != 0) {
+  comm::collectively(facts.comm, [&] {
+    if (stack_signal() == 0) return;
     write_stacks_to(files.log().file());
     files.when_log_moves(write_stacks_to);
-  }
+  });
   return std::make_unique<Watchdog>(facts.comm, heartbeat,
                                     WatchdogOptions{.stall = facts.options.stall.report,
                                                     .abort = facts.options.stall.abort,
@@ -78,15 +79,22 @@ std::string file_of(const comm::Communicator& comm, std::string named) {
   return comm.broadcast_string(named);
 }
 
+// What to do about a file of weights that does not fit the model.
+std::string advice_for_weights(const RunFacts& facts, const std::vector<std::string>& keep) {
+  if (!facts.trains()) return "; give the model's options as in the run that wrote it";
+  if (keep.empty()) return "; for a new last layer add --replace-head";
+  return formatted("; --replace-head leaves out {} alone", joined(keep, ", "));
+}
+
 }  // namespace
 
 void load_weights(const RunFacts& facts, Trainer& trainer, const std::vector<std::string>& keep) {
   const std::string file = file_of(facts.comm, facts.options.weights);
   const checkpoint::LoadReport report = trainer.load_weights(file, {.strict = false, .keep = keep});
   comm::collectively(facts.comm, [&] {
-    check(fits(report, keep), "weights", "--weights {}: {}{}", file, report.str(),
-          keep.empty() ? "; for a new last layer add --replace-head"
-                       : formatted("; --replace-head leaves out {} alone", joined(keep, ", ")));
+    // Without training, --resume may have named the file, or its folder.
+    check(fits(report, keep), "weights", "{}{}: {}{}", facts.trains() ? "--weights " : "", file, report.str(),
+          advice_for_weights(facts, keep));
   });
   log()->info("weights: {} tensors from {}", report.loaded.size(), file);
   if (keep.empty()) return;
@@ -101,12 +109,13 @@ io::FileDescriptor take_output(const RunFacts& facts, RunFiles& files, Checkpoin
   const auto folder = files.folder().held();
   if (checkpoint_bytes > 0) host::check_address_space("a checkpoint", checkpoint_bytes + kWriterNeeds);
   if (facts.saves_by_itself()) checkpoints.start_writer();
-  files.check();
-  io::FileDescriptor trace;
-  if (!facts.options.trace.file.empty()) trace = open_trace(facts.options.trace.file);
   // Moves lines of another run aside, also if this run begins from that run's checkpoint.
   const auto before = files.folder().run();
-  files.open(folder, before && *before != files.run() ? std::nullopt : resumed_step);
+  const std::optional<std::int64_t> continued = before && *before != files.run() ? std::nullopt : resumed_step;
+  files.check(continued.has_value());
+  io::FileDescriptor trace;
+  if (!facts.options.trace.file.empty()) trace = open_trace(facts.options.trace.file);
+  files.open(folder, continued);
   set_checkpoints_aside(*folder, resumed_step, files.run());
   files.folder().begin(files.run());
   return trace;

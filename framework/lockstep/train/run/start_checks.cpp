@@ -99,9 +99,12 @@ StartReport check_start(const RunFacts& facts) {
 
 void check_data(const RunFacts& facts) {
   preflight::Subject subject = subject_on(facts.comm);
-  subject.same.data = facts.data.stream ? facts.data.stream->description : fingerprint(*facts.data.train);
-  if (facts.data.eval) subject.same.data += "\n" + fingerprint(*facts.data.eval);
-  for (const auto& [name, set] : facts.data.more_eval) subject.same.data += "\n" + name + ": " + fingerprint(*set);
+  subject.same.data = comm::collectively(facts.comm, [&] {  // a file may be unreadable on one rank alone
+    std::string data = facts.data.stream ? facts.data.stream->description : fingerprint(*facts.data.train);
+    if (facts.data.eval) data += "\n" + fingerprint(*facts.data.eval);
+    for (const auto& [name, set] : facts.data.more_eval) data += "\n" + name + ": " + fingerprint(*set);
+    return data;
+  });
   look(facts.comm, std::array{&preflight::kData}, subject);
 }
 

@@ -143,6 +143,7 @@ void StepRunner::repeat(const LocalBatch& local, std::int64_t update,
     for (std::int64_t micro = 0; micro < accumulate(); ++micro) {
       if (!is_run(shard, micro)) continue;
       const Range rows = local.rows(shard, accumulate(), micro);
+      prepared_.heartbeat().beat();
       visit(fill(*local.batch, rows, update), rows, std::exchange(first, false));
     }
   }

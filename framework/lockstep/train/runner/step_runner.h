@@ -23,7 +23,7 @@ class StepRunner {
   // Runs all shards of this rank, after `update` updates; between the engine's begin_step() and finish_step().
   void run(const LocalBatch& local, std::int64_t update);
   // Runs the step's plans once more outside of a step, with the gradient in slot 0: calls visit(plan, rows, first),
-  // which runs the plan.
+  // which runs the plan. Beats before each micro-batch.
   void repeat(const LocalBatch& local, std::int64_t update,
               const std::function<void(plan::Plan& plan, Range rows, bool first)>& visit);
 

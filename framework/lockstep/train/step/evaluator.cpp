@@ -63,7 +63,7 @@ Totals Evaluator::run(data::Loader& loader, const std::function<void(std::int64_
   add_up(sums, requests);
   Totals result;
   set_totals(control_.block().sums(), prepared_.nominal(), Mode::Eval, result);
-  set_ranked(pairs.finish(prepared_.comm()), prepared_.nominal(), result);
+  set_ranked(pairs.finish(prepared_.comm(), heartbeat), prepared_.nominal(), result);
   const std::uint64_t all = control_.block().any(parallel::kRequestWord);
   result.whole = (all & kLeftEvaluation) == 0;
   votes_.agreed(all & ~kLeftEvaluation);
