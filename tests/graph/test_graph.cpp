@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
 #include "lockstep/nn/layers.h"
 #include "lockstep/nn/sequential.h"
 #include "lockstep/ops/batch_norm2d.h"
@@ -100,7 +103,7 @@ TEST_F(ShapeErrors, OfNormalisations) {
     layer_norm(x, 2, value({4, 4}), six);
   });
   expect("[layer_norm] layer1.0.conv1: input is (6), expected at least 2 dimensions", [&] { layer_norm(six, 2); });
-  expect("[layer_norm] a bias is given without a weight, expected both or a weight alone",
+  expect("[layer_norm] layer1.0.conv1: a bias is given without a weight, expected both or a weight alone",
          [&] { layer_norm(six, 1, {}, six); });
   expect("[rms_norm] layer1.0.conv1: input is i32(2, 6), expected a floating type", [&] {
     rms_norm(value({2, 6}, DType::I32), 1);
@@ -186,6 +189,13 @@ TEST_F(ShapeErrors, OfElementwiseOps) {
   expect("[reshape] layer1.0.conv1: input f32(2, 3) has 6 elements, shape (4) expects 4", [&] {
     reshape(value({2, 3}), {4});
   });
+  expect(
+      "[reshape] layer1.0.conv1: input f32(2, 3), shape (-2, -3): a size of -2 is not computed from the others; write "
+      "it "
+      "out",
+      [&] {
+        reshape(value({2, 3}), {-2, -3});
+      });
   expect("[dropout] layer1.0.conv1: probability 1 is not in [0, 1)", [&] { dropout(value({2, 3}), 1, "site"); });
 }
 
@@ -265,6 +275,18 @@ TEST(Graph, DropoutTracesNothingAtEvaluation) {
   const Value y = training.input("x", {{3, 2}, DType::F32});
   EXPECT_EQ(dropout(y, 0, "site"), y);
   EXPECT_NE(dropout(y, 0.5, "site"), y);
+}
+
+// A module that is called twice draws twice; what one site drew in the model before does not change.
+TEST(Graph, GivesEachUseOfACallSiteAKeyOfItsOwn) {
+  Graph graph(Mode::Train, DType::F32, 5);
+  const std::uint64_t first = graph.random_key("site"), other = graph.random_key("other"),
+                      second = graph.random_key("site"), third = graph.random_key("site");
+  EXPECT_EQ((std::set{first, second, third, other}).size(), 4U);
+  EXPECT_EQ(first, mix(5, hash_name("site")));
+  Graph again(Mode::Train, DType::F32, 5);
+  EXPECT_EQ(again.random_key("site"), first);
+  EXPECT_EQ(again.random_key("site"), second);
 }
 
 TEST(Graph, ScalarsAreLoud) { EXPECT_THROW(Value().shape(), Error); }

@@ -130,6 +130,31 @@ TEST(PointwiseBf16, IsF32RoundedOnce) {
   });
 }
 
+// The padding of a blocked layout stays 0 through an expression only if no value of the other inputs changes it.
+TEST(PointwiseExpression, KeepsZeroWhateverTheOtherInputsAre) {
+  const auto keeps = [](Scalar (*formula)(Scalar a, Scalar b, Scalar c), const std::vector<bool>& zero) {
+    Expression e;
+    const Scalar a = e.input(0), b = e.input(1), c = e.input(2);
+    e.set_result(formula(a, b, c));
+    std::vector<int> kept;
+    std::vector<bool> of_kept;
+    const Expression compact = e.compact(kept);
+    for (const int k : kept) of_kept.push_back(zero[static_cast<std::size_t>(k)]);
+    return compact.keeps_zero(of_kept);
+  };
+  const std::vector<bool> first{true, false, false}, two{true, true, false};
+  for (const char* name : {"relu", "gelu", "silu", "tanh"})
+    EXPECT_TRUE(expression_of(pointwise::function(name)).keeps_zero({true})) << name;
+  EXPECT_TRUE(keeps([](Scalar a, Scalar, Scalar) { return a * 1.25; }, first));
+  EXPECT_TRUE(keeps([](Scalar a, Scalar b, Scalar) { return pointwise::apply("relu", {a + b}); }, two));
+  EXPECT_TRUE(keeps([](Scalar a, Scalar b, Scalar) { return pointwise::apply("gate", {b, a}); }, first));
+  EXPECT_FALSE(keeps([](Scalar a, Scalar b, Scalar) { return a + b; }, first));
+  EXPECT_FALSE(
+      keeps([](Scalar a, Scalar b, Scalar) { return a * pointwise::apply("exp", {b}); }, first));  // 0 * infinity
+  EXPECT_FALSE(keeps([](Scalar a, Scalar b, Scalar) { return a * pointwise::apply("abs", {b}); }, first));  // the same
+  EXPECT_FALSE(keeps([](Scalar a, Scalar b, Scalar c) { return a + (b - c) * (b - c); }, first));  // 0 where b is c
+}
+
 TEST(PointwiseProgram, TakesFewRegisters) {
   Expression e;
   Scalar sum = e.input(0);

@@ -1,4 +1,5 @@
 #include <array>
+#include <limits>
 #include <string>
 
 #include "lockstep/core/error.h"
@@ -122,6 +123,32 @@ TYPED_TEST(CrossEntropy, WeightAsGradientOfTheLossGivesThePlainSum) {
   kernels::generic::softmax_cross_entropy_backward<T>(part, p.data(), targets.data(), none.data(), T(0), T(0),
                                                       first.data());
   for (const T d : first) EXPECT_EQ(d, T(0));
+  // The loss of a part without weight is 0 whatever its classes are, and so is its slope in a larger loss.
+  kernels::generic::softmax_cross_entropy_backward<T>(part, p.data(), targets.data(), nullptr, T(2), T(0),
+                                                      first.data());
+  for (const T d : first) EXPECT_EQ(d, T(0));
+}
+
+TYPED_TEST(CrossEntropy, AClassOfWeight0MayHaveAnyLogits) {
+  using T = TypeParam;
+  constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+  const std::vector<T> z{1, 2, 3, kNan, kNan, kNan}, weights{1, 0, 1};
+  const std::vector<std::int32_t> targets{0, 1};
+  const kernels::generic::CrossEntropyOptions both{.samples = 2, .classes = 3}, one{.samples = 1, .classes = 3};
+  std::vector<T> p(6), d(6), p_one(3), d_one(3);
+  T loss = 0, weight = 0, loss_one = 0, weight_one = 0;
+  kernels::generic::softmax_cross_entropy_forward<T>(both, z.data(), targets.data(), weights.data(), p.data(), &loss,
+                                                     &weight);
+  kernels::generic::softmax_cross_entropy_forward<T>(one, z.data(), targets.data(), weights.data(), p_one.data(),
+                                                     &loss_one, &weight_one);
+  EXPECT_EQ(weight, T(1));
+  EXPECT_EQ(loss, loss_one);
+  kernels::generic::softmax_cross_entropy_backward<T>(both, p.data(), targets.data(), weights.data(), T(2), weight,
+                                                      d.data());
+  kernels::generic::softmax_cross_entropy_backward<T>(one, p_one.data(), targets.data(), weights.data(), T(2),
+                                                      weight_one, d_one.data());
+  d_one.resize(6);  // zeros
+  EXPECT_EQ(d, d_one);
 }
 
 TYPED_TEST(CrossEntropy, LargeLogitsStayFinite) {

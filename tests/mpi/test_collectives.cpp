@@ -244,6 +244,13 @@ TEST(CollectiveErrors, NameOperationRankAndCount) {
   EXPECT_NE(error_of([&] { comm.alltoallv(none, negative, none, negative); }).find("count is -1"), std::string::npos);
   EXPECT_NE(error_of([&] { comm.alltoallv(none, short_by_one, none, short_by_one); }).find("counts for"),
             std::string::npos);
+  if (comm.size() > 1) {  // as many as the buffers hold, but one is negative
+    std::vector<std::int64_t> odd(at(comm.size()), 0);
+    odd[0] = -1;
+    odd[1] = 1;
+    std::vector<float> all(0);
+    EXPECT_NE(error_of([&] { comm.allgatherv(none, all, odd); }).find("a count is -1"), std::string::npos);
+  }
   // Refused before anything was sent: the communicator goes on.
   EXPECT_FALSE(comm.poisoned());
   EXPECT_EQ(comm.allreduce(std::int32_t{1}, ReduceOp::Sum), comm.size());

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/nn/init.h"
 #include "lockstep/ops/gradient.h"
 #include "lockstep/ops/index_select.h"
 #include "lockstep/ops/pointwise.h"
@@ -117,6 +118,15 @@ TEST(Embedding, StartsAsPyTorchs) {
   EXPECT_NEAR(square, 1, 0.06);
   for (std::size_t i = 9950; i < 10000; ++i) EXPECT_EQ(values[i], 0);
   EXPECT_EQ(EmbeddingModel(std::nullopt).named_parameters()[0].name, "tokens.weight");
+}
+
+TEST(Embedding, StartsWithAPaddingRowOfZerosWhateverItsInitializerWrites) {
+  const Embedding table(
+      EmbeddingConfig{.num_embeddings = 3, .embedding_dim = 2, .padding_idx = 1, .weight_init = constant(5)});
+  std::vector<double> values(6);
+  RandomStream random(3, 4);
+  table.weight().initialize(table.weight().shape, values, random);
+  EXPECT_EQ(values, (std::vector<double>{5, 5, 0, 0, 5, 5}));
 }
 
 TEST(Embedding, RefusesAPaddingRowThatIsNotThere) {

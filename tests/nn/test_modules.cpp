@@ -167,6 +167,12 @@ TEST(Children, TraceUnderTheirPathAndAfterwardsUnderThatBefore) {
   EXPECT_EQ(place_of(root.layer(x)), "layer.1");
   EXPECT_EQ(place_of(root.twice(std::vector<Value>{x, x})), "twice");
   EXPECT_EQ(place_of(relu(x)), "(model)");
+  try {
+    root.twice(std::vector<Value>{});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "[module] twice: called with no values, expected at least one");
+  }
 }
 
 TEST(Modules, AreListedWithTheirPaths) {

@@ -1,10 +1,13 @@
 // Attention, rotary positions and the cross entropy over a vocabulary. Integers are the graph's input "target".
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
 
 #include "lockstep/core/random.h"
 #include "lockstep/ops/attention.h"
 #include "lockstep/ops/concat.h"
+#include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
 #include "lockstep/ops/rotary.h"
 #include "lockstep/ops/slice.h"
@@ -46,7 +49,7 @@ class Head {
     const auto at = static_cast<std::size_t>(n_);
     const std::int64_t p = position(t), w = s_.options.window;
     if (s_.options.causal && s > p) return false;
-    if (w > 0 && (s <= p - w || s >= p + w)) return false;
+    if (w > 0 && std::abs(s - p) >= w) return false;
     if (!s_.lengths.empty() && s >= s_.lengths[at]) return false;
     const auto segment = [&](std::int64_t i) { return s_.segments[static_cast<std::size_t>(n_ * s_.keys + i)]; };
     return s_.segments.empty() || segment(s) == segment(p);
@@ -176,6 +179,7 @@ struct Words {
   std::int64_t features = 3, vocabulary = 5;
   VocabularyCrossEntropyOptions options = {};
   bool bias = false, weights = false;
+  bool total = false;                 // the sum of the losses, by way of their mean and the sum of weights
   Ints targets = {1, 4, 0, 4, 2, 1};  // of 2 samples
 };
 
@@ -198,7 +202,7 @@ Array vocabulary_loss(const Words& s, std::span<const Array> in) {
     weight += own;
   }
   Array y(Shape{});
-  y[0] = loss / weight;
+  y[0] = s.total ? loss : weight == 0 ? 0 : loss / weight;
   return y;
 }
 
@@ -217,9 +221,10 @@ Row vocabulary_row(std::string config, Words s) {
               [s, count](auto v) {
                 const Value all = v[0].graph().input("target", {Shape{count}, DType::I32});
                 const Value targets = reshape(all, Shape{2, count / 2});
-                return vocabulary_cross_entropy(v[0], v[1], s.bias ? v[2] : Value(), targets, s.options,
-                                                {.mask = s.weights ? v.back() : Value()})
-                    .loss.mean;
+                const Loss loss = vocabulary_cross_entropy(v[0], v[1], s.bias ? v[2] : Value(), targets, s.options,
+                                                           {.mask = s.weights ? v.back() : Value()})
+                                      .loss;
+                return s.total ? loss.mean * loss.weight : loss.mean;
               },
           .reference = [s](auto in) { return vocabulary_loss(s, in); },
           .targets = s.targets,
@@ -234,6 +239,8 @@ std::vector<Row> vocabulary_rows() {
           vocabulary_row("bias_and_smoothing", {.options = {.label_smoothing = 0.2}, .bias = true}),
           vocabulary_row("ignored_and_weights",
                          {.options = {.ignore_index = 4}, .weights = true, .targets = {1, 4, 0, 4, 2, 1}}),
+          vocabulary_row("sum_of_losses", {.weights = true, .total = true}),
+          vocabulary_row("all_ignored", {.options = {.ignore_index = 4}, .targets = {4, 4, 4, 4}}),
           vocabulary_row("blocks", {.features = 6,
                                     .vocabulary = 71,
                                     .options = {.label_smoothing = 0.1},
@@ -258,6 +265,7 @@ std::vector<Row> attention_rows() {
       row("causal_behind_earlier_keys", {.queries = 3, .keys = 7, .options = {.causal = true}}),
       row("more_queries_than_keys", {.queries = 7, .keys = 3, .options = {.scale = 0.3}}),
       row("window_grouped", {.queries = 7, .keys = 7, .heads = 4, .options = {.window = 3}}),
+      row("window_without_end", {.options = {.window = std::numeric_limits<std::int64_t>::max()}}),
       row("causal_window_grouped_packed", {.queries = 7,
                                            .keys = 7,
                                            .heads = 4,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cross_entropy.h"
@@ -115,6 +116,16 @@ TEST(LogSoftmax, KeepsTheDigitsOfLargeLogits) {
   for (const float value : y) EXPECT_NEAR(value, -std::log(2.0), 1e-7);
 }
 
+// Parts of a long row are summed with shifts of their own, which infinity has none of.
+TEST(LogSumExp, OfInfinityIsInfinityInAnyPart) {
+  for (const std::size_t at : {0U, 1500U, 4095U}) {
+    std::vector<float> x(4096, 1000.0F);
+    x[at] = std::numeric_limits<float>::infinity();
+    const std::vector<float> y = values_of({1, 4096}, x, [](Value v) { return logsumexp(v, {1}); });
+    EXPECT_EQ(y[0], std::numeric_limits<float>::infinity()) << at;
+  }
+}
+
 std::string error_of(const std::function<Value(const plan::Inputs&)>& trace) {
   Parameter p = constant_parameter({1, 1, 4, 4}, 0.3);
   plan::CompiledModel model(
@@ -137,6 +148,17 @@ TEST(Gradient, OfAValueThatDoesNotDependOnTheOtherNamesBoth) {
             "[gradient] energy: the value, the output of pointwise (exp) in energy, does not depend on input 0, the "
             "output of pointwise (square) in energy; expected a Value from which the first one was computed (the same "
             "op, applied again, makes another Value)");
+}
+
+TEST(Gradient, ByWhatIsNoValueOfTheGraphNamesIt) {
+  EXPECT_EQ(error_of([](const plan::Inputs& in) { return gradient(exp(in["x"]), Value()); }),
+            "[gradient] (model): input 0 is an empty Value, expected one of the value's graph");
+  EXPECT_EQ(error_of([](const plan::Inputs& in) {
+              Graph other(Mode::Train, DType::F64);
+              const Value far = other.input("x", {Shape{2}, DType::F64});
+              return gradients(exp(in["x"]), std::vector<Value>{in["x"], far})[0];
+            }),
+            "[gradient] (model): input 1 is a Value of another graph, expected one of the value's graph");
 }
 
 TEST(Gradient, OfAGradientThatHasNoneNamesModuleAndRemedy) {

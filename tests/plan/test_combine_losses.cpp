@@ -4,6 +4,7 @@
 
 #include "lockstep/losses/per_sample.h"
 #include "lockstep/losses/regression.h"
+#include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "tests/plan/support.h"
@@ -95,6 +96,20 @@ TEST(SeveralLosses, OfOtherWeightsStandPerSample) {
   });
   EXPECT_EQ(several.weight, static_cast<double>(kBatch));
   EXPECT_NEAR(several.metrics.at("data"), data.loss * data.weight / static_cast<double>(kBatch), 1e-13);
+}
+
+// The weight of a cross entropy is an output of the node that gives its mean.
+TEST(SeveralLosses, OfACrossEntropyStandPerSample) {
+  const Outcome several = run([](const plan::Inputs& in, Value y) {
+    const Loss data = cross_entropy(y, in["t"], {}, {.sample = in["w"]});
+    return plan::Traced{.losses = {{"data", per_sample(data, in["x"])}, {"size", mean(square(y)), 0}}};
+  });
+  const Outcome data = run([](const plan::Inputs& in, Value y) {
+    return plan::Traced{.loss = cross_entropy(y, in["t"], {}, {.sample = in["w"]})};
+  });
+  EXPECT_NEAR(several.loss, data.loss * data.weight / static_cast<double>(kBatch), 1e-13);
+  ASSERT_EQ(several.gradient.size(), data.gradient.size());
+  for (std::size_t i = 0; i < data.gradient.size(); ++i) EXPECT_NEAR(several.gradient[i], data.gradient[i], 1e-12);
 }
 
 TEST(SeveralLosses, ThatCannotBeAddedAreNamed) {

@@ -7,9 +7,11 @@
 #include "lockstep/kernels/registry.h"
 #include "lockstep/metrics/metrics.h"
 #include "lockstep/ops/cross_entropy.h"
+#include "lockstep/ops/dropout.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/ops/reshape.h"
 #include "tests/plan/gradient_hook.h"
 #include "tests/plan/support.h"
 
@@ -151,6 +153,20 @@ TEST_F(PlanErrors, WhatCannotBeCompiledLeavesNothing) {
   EXPECT_TRUE(std::isfinite(plan.loss()));
   EXPECT_GT(model.bytes(), model.parameters().bytes());
   EXPECT_EQ(&plan, &model.plan(Mode::Train, inputs));
+}
+
+// A kernel would read ids behind those of the samples.
+TEST_F(PlanErrors, OfRandomNumbersForWhatIsNoBatch) {
+  plan::CompiledModel model(std::vector<NamedParameter>{}, [](const plan::Inputs& in) {
+    const Graph::Scope scope(in.graph(), "tower.drop");
+    return plan::Traced{.prediction = dropout(reshape(in["x"], {6, 2}), 0.5, "tower.drop")};
+  });
+  expect_error(
+      [&] {
+        model.plan(Mode::Train, {{"x", {Shape{3, 4}, DType::F32}}});
+      },
+      "[dropout] tower.drop: a value of 6 rows in a batch of 3 samples; the first dimension must be the "
+      "samples of the batch");
 }
 
 TEST_F(PlanErrors, AnInitializerThatThrowsIsAskedAgain) {

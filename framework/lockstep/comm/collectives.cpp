@@ -123,7 +123,7 @@ Request Communicator::iallgather(ConstBuffer mine, Buffer all, Keeper keeper) co
   require_gathered(*state_, mine, all);
   state_->require(state_->fits_one_message(all.count, all.element), operation,
                   "{} {} exceed one message of at most {} bytes: use the blocking form", all.count,
-                  name_of(all.element), state_->message_limit);
+                  name_of(all.element), state_->chunk_limit(all.element) * size_of(all.element));
   Request request(state_, {.kind = Request::Kind::Collective, .operation = operation, .element = mine.element},
                   std::move(keeper), false);
   const auto count = static_cast<int>(mine.count);
@@ -168,12 +168,11 @@ void Communicator::allgather(ConstBuffer mine, Buffer all) const {
 // Makes one broadcast per rank: so no displacement must fit MPI's int, and long parts are split as usual.
 void Communicator::allgatherv(ConstBuffer mine, Buffer all, std::span<const std::int64_t> counts) const {
   state_->begin("allgatherv");
-  state_->require(std::ssize(counts) == size(), "allgatherv", "{} counts for {} ranks", counts.size(), size());
-  const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  state_->require(
-      total == all.count && all.element == mine.element && counts[static_cast<std::size_t>(rank())] == mine.count,
-      "allgatherv", "counts sum to {} with {} from this rank, but the buffers hold {} {} and {} {}", total,
-      counts[static_cast<std::size_t>(rank())], all.count, name_of(all.element), mine.count, name_of(mine.element));
+  require_counts(*state_, "allgatherv", counts, all.count);
+  const std::int64_t own = counts[static_cast<std::size_t>(rank())];
+  state_->require(all.element == mine.element && own == mine.count, "allgatherv",
+                  "{} {} from this rank, but it gives {} {}", own, name_of(all.element), mine.count,
+                  name_of(mine.element));
   std::int64_t offset = 0;
   for (int root = 0; root < size(); ++root) {
     const Buffer part = all.part(offset, counts[static_cast<std::size_t>(root)]);

@@ -170,6 +170,7 @@ int Communicator::local_size() const { return topology().local_size(rank()); }
 int Communicator::node_rank() const { return topology().node_of(rank()); }
 int Communicator::node_count() const { return topology().node_count(); }
 const Topology& Communicator::topology() const { return state_->topology; }
+std::int64_t Communicator::message_limit() const { return state_->message_limit; }
 
 Communicator Communicator::duplicate() const { return CommunicatorFactory::duplicate(*this); }
 

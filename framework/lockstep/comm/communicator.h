@@ -55,7 +55,8 @@ class Communicator {
   int node_rank() const;   // number of this rank's node; nodes are in the order of their lowest rank
   int node_count() const;  // number of nodes
   const std::string& host() const { return topology().host(rank()); }  // the host's name, for messages
-  const Topology& topology() const;  // the node and host of every rank; lives as long as this object
+  const Topology& topology() const;    // the node and host of every rank; lives as long as this object
+  std::int64_t message_limit() const;  // bytes: CommunicatorOptions::message_limit
 
   // --- groups (collective)
   // Makes a communicator of the same ranks, whose messages and collectives do not meet those of this one.

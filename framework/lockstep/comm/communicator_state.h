@@ -6,8 +6,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,8 +85,8 @@ class CommunicatorState {
   }
   void set_poison(std::string_view reason);
 
-  // Narrows int64 counts to MPI's int: calls body(offset, count) for consecutive parts of at most message_limit bytes,
-  // at least once, because an empty message is a message too.
+  // Narrows int64 counts to MPI's int: calls body(offset, count) for consecutive parts of at most message_limit bytes
+  // and INT_MAX elements, at least once, because an empty message is a message too.
   template <class Body>
   void for_each_chunk(std::int64_t count, Element element, Body&& body) const {
     const std::int64_t limit = chunk_limit(element);
@@ -96,9 +98,9 @@ class CommunicatorState {
     } while (offset < count);
   }
   std::int64_t chunk_limit(Element element) const {
-    return std::max<std::int64_t>(1, message_limit / size_of(element));
+    return std::clamp<std::int64_t>(message_limit / size_of(element), 1, std::numeric_limits<int>::max());
   }
-  bool fits_one_message(std::int64_t count, Element element) const { return count <= message_limit / size_of(element); }
+  bool fits_one_message(std::int64_t count, Element element) const { return count <= chunk_limit(element); }
 
   // Poisons and throws Error: the message that arrived is not the expected one.
   [[noreturn]] void fail_transfer(std::string_view operation, const std::string& detail);
@@ -117,6 +119,11 @@ class CommunicatorState {
   [[noreturn]] void fail_code(int code, std::string_view operation, const std::string& detail);
   [[noreturn]] void fail_argument(std::string_view operation, const std::string& detail) const;
 };
+
+// Throws Error unless there is a count for each rank, none is negative, and they sum to `total`, the elements of a
+// buffer.
+void require_counts(const CommunicatorState& state, std::string_view operation, std::span<const std::int64_t> counts,
+                    std::int64_t total);
 
 MPI_Datatype to_mpi(Element element);
 

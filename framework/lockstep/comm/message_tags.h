@@ -1,6 +1,6 @@
 // Tags of messages on communicators that parts of the library share. Messages of one part are received in the order in
-// which they are sent, so a part needs one tag. The reduction of gradients counts its tags from 0 (up to the number of
-// pieces of buckets), as do parts with a communicator of their own.
+// which they are sent, so a part needs one tag. The reduction of gradients counts its tags from 0
+// (parallel/reduce/bucket_pieces.h), as do parts with a communicator of their own.
 #pragma once
 
 #include "lockstep/comm/communicator.h"

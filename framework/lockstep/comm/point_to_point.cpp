@@ -14,15 +14,6 @@ std::int64_t sum(std::span<const std::int64_t> counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
 }
 
-void require_counts(const CommunicatorState& state, std::string_view operation, std::span<const std::int64_t> counts,
-                    std::int64_t total) {
-  state.require(std::ssize(counts) == state.size, operation, "{} counts for {} ranks", counts.size(), state.size);
-  for (const std::int64_t count : counts) {
-    state.require(count >= 0, operation, "a count is {}, expected 0 or more", count);
-  }
-  state.require(sum(counts) == total, operation, "counts sum to {} but the buffer has {} elements", sum(counts), total);
-}
-
 void require_same_element(const CommunicatorState& state, std::string_view operation, Element a, Element b) {
   state.require(a == b, operation, "sends {} and receives {}", name_of(a), name_of(b));
 }
@@ -91,6 +82,15 @@ std::shared_ptr<std::byte[]> memory_for(const ConstBuffer& data) {
 }
 
 }  // namespace
+
+void require_counts(const CommunicatorState& state, std::string_view operation, std::span<const std::int64_t> counts,
+                    std::int64_t total) {
+  state.require(std::ssize(counts) == state.size, operation, "{} counts for {} ranks", counts.size(), state.size);
+  for (const std::int64_t count : counts) {
+    state.require(count >= 0, operation, "a count is {}, expected 0 or more", count);
+  }
+  state.require(sum(counts) == total, operation, "counts sum to {} but the buffer has {} elements", sum(counts), total);
+}
 
 Request Communicator::start_send(ConstBuffer data, int destination, int tag, Keeper keeper, bool copied) const {
   constexpr std::string_view operation = "send";

@@ -1,6 +1,7 @@
 #include "lockstep/graph/graph.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/random.h"
 
 namespace lockstep {
 
@@ -68,6 +69,11 @@ std::vector<Value> Graph::apply(std::shared_ptr<const Op> op, std::vector<Value>
     outputs.emplace_back(this, static_cast<int>(nodes_.size()) - 1, static_cast<int>(i));
   }
   return outputs;
+}
+
+std::uint64_t Graph::random_key(std::string_view call_site) {
+  const std::uint64_t first = mix(seed(), hash_name(call_site)), before = keys_taken_[std::string(call_site)]++;
+  return before == 0 ? first : mix(first, before);
 }
 
 void Graph::observe(const std::string& name, Value value) {

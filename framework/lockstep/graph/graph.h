@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -80,6 +81,11 @@ class Graph {
   Value step() { return input(kStep, {Shape{}, DType::I64}); }
   Value sample_ids(std::int64_t samples) { return input(kSampleIds, {Shape{samples}, DType::I64}); }
 
+  // Returns the key of the random numbers that an op draws at this call site, a module path. It depends on the seed,
+  // the site and the number of keys that were taken there before: a module that is called twice, and two ops at one
+  // site, draw other numbers each. Passes copy ops with their keys, so what is computed again draws the same numbers.
+  std::uint64_t random_key(std::string_view call_site);
+
   // Sets the remark of the node that gives the value.
   void set_remark(Value v, std::string remark) {
     nodes_[static_cast<std::size_t>(v.node())].remark = std::move(remark);
@@ -145,6 +151,7 @@ class Graph {
   std::map<std::string, Value> inputs_, observed_;
   std::map<const Parameter*, Value> parameters_;
   std::vector<RunningStatistics> statistics_;
+  std::map<std::string, std::uint64_t> keys_taken_;  // by call site
 };
 
 // Keeps `value` readable after a step, by Trainer::observed() and Predictor::observed(), and returns it. Its full name

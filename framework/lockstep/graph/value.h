@@ -15,8 +15,7 @@ class Value {
   explicit operator bool() const { return graph_ != nullptr; }
   bool operator==(const Value&) const = default;
 
-  // These two throw Error for an empty Value.
-  Graph& graph() const {
+  Graph& graph() const {  // throws Error for an empty Value, as type(), shape() and dtype() do
     if (graph_ == nullptr) [[unlikely]]
       fail_empty();
     return *graph_;

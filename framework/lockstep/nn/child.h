@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "lockstep/core/error.h"
 #include "lockstep/nn/module.h"
 
 namespace lockstep::nn {
@@ -65,6 +66,8 @@ class Child final : public M {
     if constexpr (std::convertible_to<const First&, const Value&>) {
       return this->scope(first);
     } else {
+      check(std::begin(first) != std::end(first), "module", "{}: called with no values, expected at least one",
+            this->path().empty() ? "(model)" : this->path());
       return this->scope(*std::begin(first));  // a range of values
     }
   }

@@ -19,11 +19,13 @@ std::optional<std::int64_t> padding_row(const EmbeddingConfig& c) {
   return row < 0 ? row + c.num_embeddings : row;
 }
 
-// The standard normal distribution, with a row of zeros.
-Initializer normal_but(std::optional<std::int64_t> zero_row) {
-  return [zero_row, draw = normal(0, 1)](const Shape& shape, std::span<double> values, RandomStream& random) {
+Initializer or_normal(Initializer given) { return given ? std::move(given) : normal(0, 1); }
+
+// The values of an initializer, with a row of zeros.
+Initializer zeroed(Initializer draw, std::optional<std::int64_t> zero_row) {
+  if (!zero_row) return draw;
+  return [zero_row, draw = std::move(draw)](const Shape& shape, std::span<double> values, RandomStream& random) {
     draw(shape, values, random);
-    if (!zero_row) return;
     const auto width = static_cast<std::size_t>(shape[1]);
     std::ranges::fill(values.subspan(static_cast<std::size_t>(*zero_row) * width, width), 0.0);
   };
@@ -32,10 +34,8 @@ Initializer normal_but(std::optional<std::int64_t> zero_row) {
 std::unique_ptr<Table> make_table(const EmbeddingConfig& c, std::optional<std::int64_t> padding) {
   check(c.num_embeddings >= 1 && c.embedding_dim >= 1, "embedding",
         "a table of {} rows of {} elements, expected at least one of each", c.num_embeddings, c.embedding_dim);
-  return std::make_unique<Table>(Table{.rows = c.num_embeddings,
-                                       .width = c.embedding_dim,
-                                       .initialize = c.weight_init ? c.weight_init : normal(0, 1),
-                                       .zero_row = padding});
+  return std::make_unique<Table>(Table{
+      .rows = c.num_embeddings, .width = c.embedding_dim, .initialize = or_normal(c.weight_init), .zero_row = padding});
 }
 
 Table* tied_table(const EmbeddingConfig& c) {
@@ -56,7 +56,7 @@ Embedding::Embedding(EmbeddingConfig c) : padding_(padding_row(c)) {
     table_ = own_.get();
   } else {
     weight_ = &add("weight", Parameter{.shape = {c.num_embeddings, c.embedding_dim},
-                                       .initialize = c.weight_init ? std::move(c.weight_init) : normal_but(padding_)});
+                                       .initialize = zeroed(or_normal(std::move(c.weight_init)), padding_)});
   }
 }
 

@@ -17,8 +17,8 @@ struct EmbeddingConfig {
   std::int64_t num_embeddings, embedding_dim;
   // A row that starts at 0 and gets no gradient; a negative number counts from the end.
   std::optional<std::int64_t> padding_idx = {};
-  // Empty: the standard normal distribution, and 0 in the padding row. A sparse table calls it row by row
-  // (Table::initialize).
+  // Empty: the standard normal distribution. The padding row is 0, whatever it writes there. A sparse table calls it
+  // row by row (Table::initialize), but not for the padding row.
   Initializer weight_init = {};
   bool sparse = false;  // gradients are rows; the table is no dense parameter
   // With `sparse`: the table of another module, which this one uses too (tied); sizes must be equal.

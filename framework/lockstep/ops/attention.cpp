@@ -6,8 +6,8 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/math.h"
-#include "lockstep/core/random.h"
 #include "lockstep/ops/cast.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 namespace {
@@ -98,15 +98,17 @@ double visible_pairs(const AttentionAttributes& a, const AttentionSizes& s) {
 Value attend(AttentionAttributes a, std::vector<Value> inputs, const AttentionOptions& o) {
   Graph& graph = inputs[0].graph();
   check(inputs[0].shape().rank() == 4, kName, "{}: the input is {}, expected (samples, steps, heads, width)",
-        graph.path().empty() ? "(model)" : graph.path(), inputs[0].type().str());
+        axes::path(inputs[0]), inputs[0].type().str());
   const std::int64_t samples = inputs[0].shape()[0], width = inputs[0].shape()[3];
   for (Value& v : inputs) v = cast_for_product(v);
   a.causal = o.causal;
-  a.window = o.window;
+  // A window that reaches over all keys is one of as many; the sums of positions with a larger one would overflow.
+  const Shape& of_keys = inputs[a.packed ? 0 : 1].shape();
+  a.window = of_keys.rank() == 4 ? std::min(o.window, std::max<std::int64_t>(1, of_keys[1])) : o.window;
   a.scale = o.scale != 0 ? o.scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, width)));
   a.alibi = o.alibi;
   a.dropout = graph.training() ? o.dropout : 0;
-  a.key = a.dropout > 0 ? mix(graph.seed(), hash_name(o.call_site)) : 0;
+  a.key = a.dropout > 0 ? graph.random_key(o.call_site) : 0;
   a.lengths = static_cast<bool>(o.lengths);
   a.segments = static_cast<bool>(o.segments);
   a.offset = static_cast<bool>(o.offset);

@@ -33,7 +33,8 @@ struct AttentionOptions {
   // larger.
   bool alibi = false;
   // In training each weight becomes 0 with this probability, in [0, 1), else it is divided by 1 - dropout. The choice
-  // is that of dropout() (ops/dropout.h) on weights (N, H, T, S) at this call site, a module path.
+  // is that of dropout() (ops/dropout.h) on weights (N, H, T, S) at this call site, a module path; each use of one
+  // site, also by a dropout(), has a mask of its own.
   double dropout = 0;
   std::string call_site = {};
   Value lengths = {};   // i32 (N); from 0 to S

@@ -6,6 +6,7 @@
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/ops/shape_axes.h"
 #include "lockstep/ops/window.h"
 
 namespace lockstep {
@@ -56,7 +57,7 @@ Value conv_transpose(Value x, Value weight, Value bias, ConvTransposeOptions opt
   constexpr std::string_view kNames[] = {"conv_transpose", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"};
   ConvolutionOptions& o = options.convolution;
   if (o.axes.empty()) o.axes.resize(static_cast<std::size_t>(std::max(weight.shape().rank() - 2, 0)));
-  const std::string path = x.graph().path().empty() ? "(model)" : x.graph().path();
+  const std::string path = axes::path(x);
   check(!o.axes.empty() && o.axes.size() <= kMostAxes, kNames[0], "{}: there are {} axes, expected 1 to {}", path,
         o.axes.size(), kMostAxes);
   x = cast_for_product(x);

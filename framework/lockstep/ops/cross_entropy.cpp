@@ -6,6 +6,7 @@
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/loss_weights.h"
 #include "lockstep/ops/pointwise.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 namespace {
@@ -54,9 +55,11 @@ std::vector<Type> CrossEntropyOp::infer(std::string_view path, std::span<const T
 }
 
 std::vector<Value> CrossEntropyOp::gradient(const Request& r) const {
-  check(r.gradients[0] && !r.gradients[1] && !r.gradients[2], name(), "only the loss itself can be differentiated");
+  check(!r.gradients[2], name(), "{}: the probabilities have no gradient, expected the loss or its sum of weights",
+        axes::path(r.inputs[0]));
   check(std::find(r.needed.begin() + 1, r.needed.end(), true) == r.needed.end(), name(),
         "the targets or weights depend on a parameter, expected constants: only the logits have a gradient");
+  if (!r.gradients[0]) return std::vector<Value>(r.inputs.size());  // the sum of weights does not depend on the logits
   std::vector<Value> inputs{r.outputs[2], r.inputs[1], r.gradients[0], r.outputs[1]};
   inputs.insert(inputs.end(), r.inputs.begin() + 2, r.inputs.end());
   std::vector<Value> result(r.inputs.size());
@@ -74,8 +77,8 @@ Loss cross_entropy(Value logits, Value target, CrossEntropyOptions options, cons
   const Value wide = cast(logits, sum_type(logits.dtype()));
   std::vector<Value> inputs{wide, target.dtype() == DType::BF16 ? cast(target, wide.dtype()) : target};
   if (weights.sample || weights.mask) {
-    check(wide.shape().rank() >= 2, "cross_entropy", "logits are {}, expected (samples, classes, ...)",
-          wide.type().str());
+    check(wide.shape().rank() >= 2, "cross_entropy", "{}: logits are {}, expected (samples, classes, ...)",
+          axes::path(wide), wide.type().str());
     const Shape positions = positions_of(wide.shape());
     inputs.push_back(broadcast_to(element_weights("cross_entropy", weights, {positions, wide.dtype()}), positions));
   }

@@ -1,7 +1,6 @@
 #include "lockstep/ops/dropout.h"
 
 #include "lockstep/core/error.h"
-#include "lockstep/core/random.h"
 
 namespace lockstep {
 
@@ -19,7 +18,7 @@ std::vector<Value> DropoutOp::gradient(const Request& r) const {
 Value dropout(Value x, double probability, std::string_view call_site) {
   check(x.shape().rank() >= 1, "dropout", "{}: input is a scalar, expected a batch", call_site);
   if (!x.graph().training() || probability == 0) return x;
-  return apply_op(std::make_shared<DropoutOp>(probability, mix(x.graph().seed(), hash_name(call_site))),
+  return apply_op(std::make_shared<DropoutOp>(probability, x.graph().random_key(call_site)),
                   {x, x.graph().step(), x.graph().sample_ids(x.shape()[0])});
 }
 

@@ -5,6 +5,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 namespace {
@@ -34,17 +35,12 @@ double norm_factor(FftNorm norm, bool inverse, const Shape& sizes) {
   return (norm == FftNorm::Forward) != inverse ? 1 / n : 1;
 }
 
-const std::string& path_of_transform(Value x) {
-  static const std::string model = "(model)";
-  return x.graph().path().empty() ? model : x.graph().path();
-}
-
 // The last `axes` dimensions, of complex values those before the pair.
 Shape last_axes(std::string_view site, Value x, int axes, bool is_complex) {
   const int rank = x.shape().rank() - (is_complex ? 1 : 0);
-  check(axes >= 1 && axes <= kMostFourierAxes, site, "{}: {} axes, expected 1 to {}", path_of_transform(x), axes,
+  check(axes >= 1 && axes <= kMostFourierAxes, site, "{}: {} axes, expected 1 to {}", axes::path(x), axes,
         kMostFourierAxes);
-  check(rank >= axes, site, "{}: input is {}, expected {} axes{}", path_of_transform(x), x.type().str(), axes,
+  check(rank >= axes, site, "{}: input is {}, expected {} axes{}", axes::path(x), x.type().str(), axes,
         is_complex ? " and a last one of length 2" : "");
   const auto end = x.shape().dims().begin() + rank;
   return Shape(std::vector<std::int64_t>(end - axes, end));
@@ -85,7 +81,7 @@ Value from_half(Value x, const Shape& sizes, Shape kept, FftNorm norm) {
 
 void check_fourier_sizes(std::string_view site, Value x, const Shape& sizes) {
   check(sizes.rank() >= 1 && sizes.rank() <= kMostFourierAxes, site, "{}: sizes {}, expected those of 1 to {} axes",
-        path_of_transform(x), sizes.str(), kMostFourierAxes);
+        axes::path(x), sizes.str(), kMostFourierAxes);
 }
 
 }  // namespace
@@ -165,8 +161,8 @@ Value rfft_low(Value x, const Shape& modes, FftNorm norm) {
   for (int i = 0; i < modes.rank() - 1; ++i) {
     kept[i] = 2 * modes[i];
     check(modes[i] >= 1 && kept[i] <= sizes[i], "rfft_low",
-          "{}: {} modes of each sign of an axis of length {}, expected 1 to {}", path_of_transform(x), modes[i],
-          sizes[i], sizes[i] / 2);
+          "{}: {} modes of each sign of an axis of length {}, expected 1 to {}", axes::path(x), modes[i], sizes[i],
+          sizes[i] / 2);
   }
   return to_half(x, sizes, std::move(kept), norm);
 }

@@ -6,6 +6,7 @@
 #include "lockstep/ops/derivatives.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 namespace {
@@ -115,7 +116,10 @@ std::vector<Value> append_gradients(Value y, Value seed, std::span<const Value> 
 }
 
 std::vector<Value> gradients(Value y, std::span<const Value> xs) {
-  const std::string path = y.graph().path().empty() ? "(model)" : y.graph().path();
+  const std::string path = axes::path(y);
+  for (std::size_t k = 0; k < xs.size(); ++k)
+    check(xs[k] && &xs[k].graph() == &y.graph(), "gradient", "{}: input {} is {}, expected one of the value's graph",
+          path, k, xs[k] ? "a Value of another graph" : "an empty Value");
   check(is_floating(y.dtype()), "gradient", "{}: the value is {}, expected a floating type", path, y.type().str());
   const DType dtype = y.dtype() == DType::F64 ? DType::F64 : DType::F32;
   check(y.dtype() == dtype, "gradient", "{}: the value is {}, expected f32 or f64: cast it first", path,

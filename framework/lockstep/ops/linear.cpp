@@ -5,6 +5,7 @@
 #include "lockstep/ops/pointwise/pointwise_op.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 
@@ -172,7 +173,7 @@ Value linear(Value x, Value weight, Value bias) {
   };
   const Shape shape = x.shape(), w = weight.shape();
   if (shape.rank() == 2 || w.rank() != 2) return layer(x);
-  const std::string path = x.graph().path().empty() ? "(model)" : x.graph().path();
+  const std::string path = axes::path(x);
   check(shape.rank() > 0 && shape[shape.rank() - 1] == w[1], "linear",
         "{}: input is {}, weight expects {} features in the last dimension; flatten images first", path, shape.str(),
         w[1]);

@@ -5,6 +5,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 namespace {
@@ -12,19 +13,17 @@ namespace {
 using pointwise::Expression;
 using pointwise::Scalar;
 
-std::string place_of(const Graph& graph) { return graph.path().empty() ? "(model)" : graph.path(); }
-
 // A bf16 weight is converted, as bf16 operands of arithmetic are.
 Value of_type(std::string_view loss, std::string_view kind, Value weight, DType dtype) {
   if (weight.dtype() == DType::BF16) return cast(weight, sum_type(DType::BF16));
-  check(weight.dtype() == dtype, loss, "{}: the {} is {}, expected {}: {}", place_of(weight.graph()), kind,
+  check(weight.dtype() == dtype, loss, "{}: the {} is {}, expected {}: {}", axes::path(weight), kind,
         weight.type().str(), name_of(dtype), kTypesDiffer);
   return weight;
 }
 
 void require_mask(std::string_view loss, Value mask, const Type& type) {
   const std::vector<Type> both{type, {mask.shape(), type.dtype}};
-  const std::string place = place_of(mask.graph());
+  const std::string place = axes::path(mask);
   check(broadcast_shape(loss, place, both) == type.shape, loss,
         "{}: the mask is {}, expected a shape that broadcasts to {}", place, mask.type().str(), type.shape.str());
 }
@@ -41,7 +40,7 @@ Value divisor(Value total) {
 
 void require_equal_shapes(std::string_view loss, Value prediction, Value target) {
   check(prediction.shape().rank() >= 1 && prediction.shape() == target.shape(), loss,
-        "{}: the prediction is {}, the target {}, expected equal shapes (samples, ...)", place_of(prediction.graph()),
+        "{}: the prediction is {}, the target {}, expected equal shapes (samples, ...)", axes::path(prediction),
         prediction.type().str(), target.type().str());
 }
 
@@ -51,7 +50,7 @@ Value element_weights(std::string_view loss, const LossWeights& weights, Type ty
   if (weights.sample) {
     total = of_type(loss, "weight of samples", weights.sample, dtype);
     check(total.shape() == Shape{type.shape[0]}, loss, "{}: the weight of samples is {}, expected {}({})",
-          place_of(total.graph()), total.type().str(), name_of(dtype), type.shape[0]);
+          axes::path(total), total.type().str(), name_of(dtype), type.shape[0]);
     std::vector<std::int64_t> dims(static_cast<std::size_t>(type.shape.rank()), 1);
     dims[0] = type.shape[0];
     total = reshape(total, Shape(std::move(dims)));  // (samples, 1, ...)

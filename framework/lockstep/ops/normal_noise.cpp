@@ -1,7 +1,6 @@
 #include "lockstep/ops/normal_noise.h"
 
 #include "lockstep/core/error.h"
-#include "lockstep/core/random.h"
 
 namespace lockstep {
 
@@ -14,7 +13,7 @@ std::vector<Type> NormalNoiseOp::infer(std::string_view path, std::span<const Ty
 Value normal_noise_like(Value like, std::string_view call_site) {
   check(like.shape().rank() >= 1, "normal_noise", "{}: the numbers would be a scalar, expected a batch", call_site);
   Graph& graph = like.graph();
-  const std::uint64_t key = mix(graph.seed(), hash_name(call_site));
+  const std::uint64_t key = graph.random_key(call_site);
   return apply_op(std::make_shared<NormalNoiseOp>(like.shape().tail(), like.dtype(), key),
                   {graph.step(), graph.sample_ids(like.shape()[0])});
 }

@@ -1,6 +1,6 @@
 // Numbers from the normal distribution of mean 0 and variance 1, one set per sample, new in every step. A number
-// depends on (seed, call site, step, sample id, logical element) alone, as the choice of dropout does, so it is the
-// same at every world size and batch split. It has no slope.
+// depends on (seed, call site, number of the use of that site in the model, step, sample id, logical element) alone, as
+// the choice of dropout does, so it is the same at every world size and batch split. It has no slope.
 #pragma once
 
 #include "lockstep/graph/graph.h"
@@ -21,9 +21,10 @@ class NormalNoiseOp : public Op {
   std::uint64_t key_;
 };
 
-// Returns numbers of the type and shape of `like`, whose first dimension is the batch, in training and at evaluation.
-// `call_site`, the module path, distinguishes two sources of noise of one model. Throws Error for a scalar, and for
-// another type than f32 and f64.
+// Returns numbers of the type and shape of `like`, whose first dimension is the samples of the batch, in training and
+// at evaluation. `call_site`, the module path, distinguishes two sources of noise of one model, and each use of one
+// site, also by a dropout, draws other numbers (Graph::random_key). Throws Error for a scalar, and for another type
+// than f32 and f64.
 Value normal_noise_like(Value like, std::string_view call_site);
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/shape_axes.h"
 #include "lockstep/ops/window.h"
 
 namespace lockstep {
@@ -123,11 +124,12 @@ Value max_pool2d(Value x, Pool2dOptions options) { return pool(Pool::Max, x, opt
 Value average_pool2d(Value x, Pool2dOptions options) { return pool(Pool::Average, x, options); }
 
 Value global_average_pool(Value x) {
-  const int axes = x.shape().rank() - 2;
-  check(axes >= 1 && axes <= kMostAxes, "global_average_pool",
-        "input is {}, expected (samples, channels) and 1 to {} spatial axes", x.shape().str(), kMostAxes);
+  const int spatial = x.shape().rank() - 2;
+  check(spatial >= 1 && spatial <= kMostAxes, "global_average_pool",
+        "{}: input is {}, expected (samples, channels) and 1 to {} spatial axes", axes::path(x), x.shape().str(),
+        kMostAxes);
   PoolOptions options;
-  for (int i = 0; i < axes; ++i) {
+  for (int i = 0; i < spatial; ++i) {
     const std::int64_t size = x.shape()[i + 2];
     options.axes.push_back({.kernel = size, .stride = size});
   }
@@ -135,8 +137,8 @@ Value global_average_pool(Value x) {
 }
 
 Value global_average_pool2d(Value x) {
-  check(x.shape().rank() == 4, "global_average_pool2d", "input is {}, expected (samples, channels, height, width)",
-        x.shape().str());
+  check(x.shape().rank() == 4, "global_average_pool2d", "{}: input is {}, expected (samples, channels, height, width)",
+        axes::path(x), x.shape().str());
   return global_average_pool(x);
 }
 

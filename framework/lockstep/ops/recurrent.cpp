@@ -6,6 +6,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 namespace {
@@ -40,17 +41,13 @@ Value steps_as_rows(Value x) {
   return reshape(x, {s[0] * s[1], s[2]});
 }
 
-std::string_view path_of_layer(Value x) {
-  return x.graph().path().empty() ? std::string_view("(model)") : std::string_view(x.graph().path());
-}
-
 RecurrentOutputs recurrent(Value x, RecurrentOptions options, std::span<const RecurrentWeights> directions,
                            std::span<const Value> states) {
   const std::string_view site = cell_name(options);
-  check(x.shape().rank() == 3, site, "{}: input is {}, expected (samples, steps, features)", path_of_layer(x),
+  check(x.shape().rank() == 3, site, "{}: input is {}, expected (samples, steps, features)", axes::path(x),
         x.type().str());
   check(directions.size() == 1 || directions.size() == 2, site, "{}: weights of {} directions, expected 1 or 2",
-        path_of_layer(x), directions.size());
+        axes::path(x), directions.size());
   const Shape shape = x.shape();  // a copy, as nodes move when others are added
   options.directions = static_cast<int>(directions.size());
   options.initial = !states.empty();
@@ -59,7 +56,7 @@ RecurrentOutputs recurrent(Value x, RecurrentOptions options, std::span<const Re
   for (const RecurrentWeights& w : directions) {
     check(static_cast<bool>(w.bias_ih) == static_cast<bool>(directions[0].bias_hh) &&
               static_cast<bool>(w.bias_hh) == static_cast<bool>(directions[0].bias_hh),
-          site, "{}: some biases are missing, expected all of them or none", path_of_layer(x));
+          site, "{}: some biases are missing, expected all of them or none", axes::path(x));
     const Value bias = options.lstm() && w.bias_ih ? w.bias_ih + w.bias_hh : w.bias_ih;
     const Value product = cast(linear(steps_as_rows(x), w.weight_ih, bias), w.weight_ih.dtype());
     inputs.push_back(reshape(product, {shape[0], shape[1], product.shape()[1]}));
@@ -187,7 +184,7 @@ std::string RecurrentGradientOp::attributes() const {
 
 RecurrentOutputs lstm(Value x, std::span<const RecurrentWeights> directions, Value h, Value c) {
   check(static_cast<bool>(h) == static_cast<bool>(c), "lstm",
-        "{}: one of the initial states h and c is missing, expected both or none", path_of_layer(x));
+        "{}: one of the initial states h and c is missing, expected both or none", axes::path(x));
   const Value states[] = {h, c};
   return recurrent(x, {.cell = RecurrentCell::Lstm}, directions, std::span(states, h ? 2 : 0));
 }

@@ -8,18 +8,16 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/pool.h"
+#include "lockstep/ops/shape_axes.h"
 #include "lockstep/ops/window.h"
 
 namespace lockstep {
 namespace {
 
-// The module path, for errors.
-std::string path_of(Value x) { return x.graph().path().empty() ? "(model)" : x.graph().path(); }
-
 std::vector<std::int64_t> spatial_sizes(std::string_view op, Value x) {
   const Shape& s = x.shape();
   check(s.rank() >= 3 && s.rank() <= 2 + kMostAxes, op,
-        "{}: input is {}, expected (samples, channels) and 1 to {} spatial axes", path_of(x), s.str(), kMostAxes);
+        "{}: input is {}, expected (samples, channels) and 1 to {} spatial axes", axes::path(x), s.str(), kMostAxes);
   return {s.dims().begin() + 2, s.dims().end()};
 }
 
@@ -27,7 +25,7 @@ std::vector<std::int64_t> spatial_sizes(std::string_view op, Value x) {
 template <class T>
 std::vector<T> per_axis(std::string_view op, Value x, std::vector<T> numbers, std::size_t axes) {
   if (numbers.size() == 1) numbers.resize(axes, numbers[0]);
-  check(numbers.size() == axes, op, "{}: options give {} numbers, expected 1 or one for each of {} axes", path_of(x),
+  check(numbers.size() == axes, op, "{}: options give {} numbers, expected 1 or one for each of {} axes", axes::path(x),
         numbers.size(), axes);
   return numbers;
 }
@@ -117,7 +115,7 @@ double ResampleOp::flops(std::span<const Type>, std::span<const Type> outputs) c
 Value upsample(Value x, UpsampleOptions o) {
   constexpr std::string_view kOp = "upsample";
   const std::vector<std::int64_t> in = spatial_sizes(kOp, x);
-  const std::string path = path_of(x);
+  const std::string path = axes::path(x);
   check(o.size.empty() != o.scale.empty(), kOp, "{}: options give {}, expected either a size or a scale", path,
         o.size.empty() ? "neither size nor scale" : "both size and scale");
   check(o.mode == Interpolation::Linear || !o.align_corners, kOp,
@@ -154,7 +152,7 @@ Value adaptive_average_pool(Value x, std::vector<std::int64_t> sizes) {
   bool equal = true;
   for (std::size_t i = 0; i < in.size(); ++i) {
     check(out[i] > 0 && in[i] > 0, kOp, "{}: {} elements become {} along an axis, expected at least 1 of each",
-          path_of(x), in[i], out[i]);
+          axes::path(x), in[i], out[i]);
     equal = equal && in[i] % out[i] == 0;
     windows.axes.push_back({.kernel = in[i] / out[i], .stride = in[i] / out[i]});
     maps.push_back(AxisMap::area(in[i], out[i]));
@@ -165,17 +163,17 @@ Value adaptive_average_pool(Value x, std::vector<std::int64_t> sizes) {
 Value pad_spatial(Value x, const std::vector<std::int64_t>& padding, PaddingMode mode) {
   constexpr std::string_view kOp = "pad_spatial";
   const std::vector<std::int64_t> in = spatial_sizes(kOp, x);
-  check(padding.size() == in.size(), kOp, "{}: there are {} paddings, expected one for each of {} axes", path_of(x),
+  check(padding.size() == in.size(), kOp, "{}: there are {} paddings, expected one for each of {} axes", axes::path(x),
         padding.size(), in.size());
   const std::string_view what = kPaddings[static_cast<std::size_t>(mode)];
   std::vector<AxisMap> maps;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    check(padding[i] >= 0, kOp, "{}: padding is {}, expected 0 or more", path_of(x), padding[i]);
-    check(mode != PaddingMode::Replicate || in[i] > 0, kOp, "{}: {} of an empty axis", path_of(x), what);
+    check(padding[i] >= 0, kOp, "{}: padding is {}, expected 0 or more", axes::path(x), padding[i]);
+    check(mode != PaddingMode::Replicate || in[i] > 0, kOp, "{}: {} of an empty axis", axes::path(x), what);
     const bool wraps = mode == PaddingMode::Circular, mirrors = mode == PaddingMode::Reflect;
     const std::int64_t most = wraps ? in[i] : in[i] - 1;
     check((!wraps && !mirrors) || padding[i] <= most, kOp, "{}: {} of {} elements by {}, expected at most {}",
-          path_of(x), what, in[i], padding[i], most);
+          axes::path(x), what, in[i], padding[i], most);
     maps.push_back(padding_map(in[i], padding[i], mode));
   }
   return resample(x, what, std::move(maps));

@@ -6,6 +6,10 @@
 namespace lockstep {
 
 std::vector<Type> ReshapeOp::infer(std::string_view path, std::span<const Type> inputs) const {
+  for (const std::int64_t size : shape_.dims()) {
+    check(size >= 0, name(), "{}: input {}, shape {}: a size of {} is not computed from the others; write it out", path,
+          inputs[0].str(), shape_.str(), size);
+  }
   check(inputs[0].shape.elements() == shape_.elements(), name(), "{}: input {} has {} elements, shape {} expects {}",
         path, inputs[0].str(), inputs[0].shape.elements(), shape_.str(), shape_.elements());
   return {{shape_, inputs[0].dtype}};
@@ -18,7 +22,7 @@ std::vector<Value> ReshapeOp::gradient(const Request& r) const {
 Value reshape(Value x, Shape shape) { return apply_op(std::make_shared<ReshapeOp>(std::move(shape)), {x}); }
 
 Value flatten(Value x) {
-  check(x.shape().rank() >= 1, "flatten", "input is a scalar, expected a batch");
+  check(x.shape().rank() >= 1, "flatten", "{}: input is a scalar, expected a batch", axes::path(x));
   return reshape(x, {x.shape()[0], x.shape().tail().elements()});
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lockstep/core/error.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 
@@ -45,8 +46,8 @@ std::string RotaryOp::attributes() const {
 }
 
 Value rotary(Value x, const RotaryOptions& o) {
-  check(x.shape().rank() == 4, "rotary", "{}: input is {}, expected (samples, steps, heads, width)",
-        x.graph().path().empty() ? "(model)" : x.graph().path(), x.type().str());
+  check(x.shape().rank() == 4, "rotary", "{}: input is {}, expected (samples, steps, heads, width)", axes::path(x),
+        x.type().str());
   const Shape shape = x.shape();
   std::vector<Value> inputs{x};
   if (o.offset) inputs.push_back(o.offset);

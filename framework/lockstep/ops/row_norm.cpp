@@ -5,6 +5,7 @@
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 namespace {
@@ -224,12 +225,13 @@ Value row_norm(RowNormOptions options, Value x, Value weight, Value bias) {
   if (weight) inputs.push_back(weight);
   if (bias) inputs.push_back(bias);
   const auto op = std::make_shared<RowNormOp>(options);
-  check(weight || !bias, op->name(), "a bias is given without a weight, expected both or a weight alone");
+  check(weight || !bias, op->name(), "{}: a bias is given without a weight, expected both or a weight alone",
+        axes::path(x));
   return x.graph().apply(op, std::move(inputs))[0];
 }
 
 Value channel_norm(std::string_view name, Value x, std::int64_t groups, Value weight, Value bias, double epsilon) {
-  const std::string path = x.graph().path().empty() ? "(model)" : x.graph().path();
+  const std::string path = axes::path(x);
   const RowNormOptions options{.groups = groups, .epsilon = epsilon};
   const Value y = row_norm(options, x, weight, bias);
   check(RowView(x.shape(), options).size != 1 || !x.graph().training(), name,
@@ -250,13 +252,13 @@ Value rms_norm(Value x, int dims, Value weight, double epsilon) {
 }
 
 Value group_norm(Value x, std::int64_t groups, Value weight, Value bias, double epsilon) {
-  check(groups >= 1, "group_norm", "the number of groups is {}, expected at least 1", groups);
+  check(groups >= 1, "group_norm", "{}: the number of groups is {}, expected at least 1", axes::path(x), groups);
   return channel_norm("group_norm", x, groups, weight, bias, epsilon);
 }
 
 Value instance_norm(Value x, Value weight, Value bias, double epsilon) {
   const Shape& shape = x.shape();
-  const std::string path = x.graph().path().empty() ? "(model)" : x.graph().path();
+  const std::string path = axes::path(x);
   check(shape.rank() >= 3 && shape[1] > 0, "instance_norm",
         "{}: input is {}, expected (samples, channels, ...) with positions", path, shape.str());
   return channel_norm("instance_norm", x, shape[1], weight, bias, epsilon);

@@ -7,6 +7,7 @@
 #include "lockstep/ops/loss_weights.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 
@@ -33,10 +34,12 @@ std::vector<Type> VocabularyCrossEntropyOp::infer(std::string_view path, std::sp
 }
 
 std::vector<Value> VocabularyCrossEntropyOp::gradient(const Request& r) const {
-  check(r.gradients[0] && std::none_of(r.gradients.begin() + 1, r.gradients.end(), [](Value v) { return bool(v); }),
-        name(), "only the loss itself can be differentiated");
+  check(std::none_of(r.gradients.begin() + 2, r.gradients.end(), [](Value v) { return bool(v); }), name(),
+        "{}: the losses of positions have no gradient, expected the loss or its sum of weights",
+        axes::path(r.inputs[0]));
   check(!r.needed[2] && !(attributes_.weights && r.needed.back()), name(),
         "the targets or weights depend on a parameter, expected constants: x, table and bias have gradients");
+  if (!r.gradients[0]) return std::vector<Value>(r.inputs.size());  // the sum of weights depends on none of them
   std::vector<Value> inputs(r.inputs.begin(), r.inputs.end());
   inputs.insert(inputs.end(), {r.outputs[2], r.outputs[1], r.gradients[0]});
   const auto d =
@@ -66,10 +69,11 @@ VocabularyLoss vocabulary_cross_entropy(Value x, Value table, Value bias, Value 
                                         const VocabularyCrossEntropyOptions& options, const LossWeights& weights) {
   const std::string_view name = "vocabulary_cross_entropy";
   const Shape shape = x.shape(), positions = targets.shape();
-  check(shape.rank() >= 2, name, "input is {}, expected (samples, ..., features)", x.type().str());
+  check(shape.rank() >= 2, name, "{}: input is {}, expected (samples, ..., features)", axes::path(x), x.type().str());
   const std::int64_t features = shape[shape.rank() - 1], count = shape.elements() / std::max<std::int64_t>(1, features);
   check(Shape(std::vector(shape.dims().begin(), shape.dims().end() - 1)) == positions, name,
-        "input is {}, targets {}, expected one target for each row of features", x.type().str(), targets.type().str());
+        "{}: input is {}, targets {}, expected one target for each row of features", axes::path(x), x.type().str(),
+        targets.type().str());
   const Value rows = cast_for_product(reshape(x, Shape{count, features}));
   const DType sums = sum_type(rows.dtype());
   std::vector<Value> inputs{rows, table, reshape(targets, Shape{count})};

@@ -27,6 +27,23 @@ std::int64_t batch_of(const std::map<std::string, Type>& inputs) {
   return batch;
 }
 
+// A kernel reads an id for each row of its value, and the feed writes one for each sample of the batch.
+void check_sample_ids(const Graph& graph, const std::map<std::string, Type>& inputs, std::int64_t batch) {
+  if (std::ranges::all_of(inputs, [](const auto& input) { return input.second.shape.rank() == 0; })) return;
+  for (const Node& node : graph.nodes()) {
+    for (const Value v : node.inputs) {
+      const Node& from = graph.node(v);
+      if (from.kind != Node::Kind::Input || from.path != Graph::kSampleIds) continue;
+      const std::int64_t rows = v.shape()[0];
+      check(rows == batch, node.op->name(),
+            "{}: a value of {} rows in a batch of {} samples; the first dimension must be the samples of the batch, as "
+            "each sample has random numbers or an id of its own",
+            node.path, rows, batch);
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 CompiledModel::CompiledModel(std::vector<NamedParameter> parameters, ModelFunction function,
@@ -50,6 +67,7 @@ std::unique_ptr<Plan> CompiledModel::compile(Mode mode, const std::map<std::stri
       std::make_unique<Graph>(mode, dtype, store_.options().seed, options_.bf16 ? DType::BF16 : dtype), batch, {}, {}};
   if (mode == Mode::Train) source.graph->bind(options_.synchronisation);
   source.traced = function_(Inputs(*source.graph, inputs));
+  check_sample_ids(*source.graph, inputs, batch);
   combine_losses(*source.graph, batch, source.traced);
   for (Value* v : {&source.traced.loss.mean, &source.traced.loss.weight}) {
     if (*v) *v = cast(*v, sum_type(v->dtype()));

@@ -52,7 +52,7 @@ void vocabulary_mean(const VocabularyShape& shape, const std::int32_t* targets, 
                      Sum* loss, Sum* weight_sum);
 
 // The factor of a position's slope. dloss / weight_sum is taken first, so that equal numbers, also zeros, give the
-// gradient of the plain sum.
+// gradient of the plain sum. A loss whose weights sum to 0 is 0, and so is its slope for any other dloss.
 template <class Sum>
 struct VocabularySlope {
   VocabularySlope(const VocabularyShape& s, const std::int32_t* of_targets, const Sum* of_weights, Sum weight_sum,
@@ -60,7 +60,9 @@ struct VocabularySlope {
       : shape(s),
         targets(of_targets),
         weights(of_weights),
-        scale(dloss == weight_sum ? 1 : static_cast<double>(dloss) / static_cast<double>(weight_sum)) {}
+        scale(dloss == weight_sum ? 1
+              : weight_sum == 0   ? 0
+                                  : static_cast<double>(dloss) / static_cast<double>(weight_sum)) {}
   double operator()(std::int64_t m) const {
     if (!shape.counts(targets[m])) return 0;
     return weights ? scale * static_cast<double>(weights[m]) : scale;

@@ -52,7 +52,10 @@ class CrossEntropyBlocks {
   // The place of a position's class 0.
   std::int64_t offset(std::int64_t i) const { return i / o_.positions * o_.classes * o_.positions + i % o_.positions; }
   bool counts(std::int64_t i) const {
-    return (!t_.weights || t_.weights[i] != 0) && (!t_.classes || t_.classes[i] != o_.ignore_index);
+    if (t_.weights && t_.weights[i] == 0) return false;
+    if (!t_.classes) return true;
+    if (t_.classes[i] == o_.ignore_index) return false;
+    return !weights_ || weights_[t_.classes[i]] != 0 || o_.label_smoothing > 0;
   }
   double class_weight(std::int64_t j) const { return weights_ ? static_cast<double>(weights_[j]) : 1.0; }
   double spread() const { return o_.label_smoothing / static_cast<double>(std::max<std::int64_t>(o_.classes, 1)); }
@@ -65,8 +68,13 @@ class CrossEntropyBlocks {
     const double t = wanted(probability, j);
     return t == 0 ? 0 : t * surprise;
   }
+  double weighted(std::int64_t j, double surprise) const {
+    const double w = class_weight(j);
+    return w == 0 ? 0 : w * surprise;
+  }
   double hard_loss(double surprise_of_target, std::int64_t y, double smooth) const {
-    double loss = (1 - o_.label_smoothing) * class_weight(y) * surprise_of_target;
+    const double w = (1 - o_.label_smoothing) * class_weight(y);
+    double loss = w == 0 ? 0 : w * surprise_of_target;
     if (o_.label_smoothing > 0) loss += spread() * smooth;
     return loss;
   }
@@ -105,7 +113,7 @@ void CrossEntropyBlocks<T>::rows_forward(std::int64_t first, std::int64_t rows, 
       losses[row] = sum;
     } else if (counts(first + row)) {
       const std::int64_t y = t_.classes[first + row];
-      for (std::int64_t j = 0; j < c && o_.label_smoothing > 0; ++j) sum += class_weight(j) * surprise(j);
+      for (std::int64_t j = 0; j < c && o_.label_smoothing > 0; ++j) sum += weighted(j, surprise(j));
       losses[row] = hard_loss(surprise(y), y, sum);
     }
   }
@@ -127,7 +135,7 @@ void CrossEntropyBlocks<T>::columns_forward(std::int64_t first, std::int64_t cou
   const T* soft = t_.classes ? nullptr : t_.probabilities + offset(first);
   for (std::int64_t j = 0; j < c && (soft || o_.label_smoothing > 0); ++j) {
     for (std::int64_t i = 0; i < count; ++i)
-      sums[i] += soft ? term(soft[j * stride + i], j, surprise(i, j)) : class_weight(j) * surprise(i, j);
+      sums[i] += soft ? term(soft[j * stride + i], j, surprise(i, j)) : weighted(j, surprise(i, j));
   }
   for (std::int64_t i = 0; i < count; ++i) {
     if (soft) {

@@ -110,6 +110,8 @@ struct LogSumExpRule {
   State join(State a, State b) const {
     if (b.total == 0) return a;  // nothing, or -infinity alone
     if (a.total == 0) return b;
+    // Infinity or NaN among the elements: its top is 0, and the factor of another top would make 0 * infinity of it.
+    if (!std::isfinite(a.total) || !std::isfinite(b.total)) return {0, a.total + b.total};
     const double top = std::max(a.top, b.top);
     return {top, a.total * math::exp(a.top - top) + b.total * math::exp(b.top - top)};
   }

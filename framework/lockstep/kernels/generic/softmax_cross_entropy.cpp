@@ -54,7 +54,7 @@ template <class T>
 void softmax_cross_entropy_backward(const CrossEntropyOptions& o, const T* probabilities, TargetsOf<T> targets,
                                     const T* class_weights, T dloss, T weight_total, T* dlogits) {
   if (targets.classes) check_targets({o.samples, o.positions}, o.classes, targets.classes, o.ignore_index, o.source);
-  const T scale = dloss == weight_total ? T(1) : dloss / weight_total;
+  const T scale = dloss == weight_total ? T(1) : weight_total == 0 ? T(0) : dloss / weight_total;
   const double spread = o.label_smoothing / static_cast<double>(std::max<std::int64_t>(o.classes, 1));
   const T all = static_cast<T>(spread * weight_sum(o.classes, class_weights));
   const CrossEntropyBlocks<T> blocks(o, targets, class_weights);

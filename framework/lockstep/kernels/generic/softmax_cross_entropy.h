@@ -40,7 +40,8 @@ void softmax_cross_entropy_forward(const CrossEntropyOptions& options, const T* 
                                    const T* class_weights, T* probabilities, T* loss, T* weight_total);
 
 // dlogits [n, c, s] (may be the probabilities). The factor dloss / weight_total is taken first, so that dloss ==
-// weight_total gives the gradient of the plain sum, exactly, also where both are 0.
+// weight_total gives the gradient of the plain sum, exactly, also where both are 0. With a weight_total of 0 any other
+// dloss gives 0, as the loss is.
 template <class T>
 void softmax_cross_entropy_backward(const CrossEntropyOptions& options, const T* probabilities, TargetsOf<T> targets,
                                     const T* class_weights, T dloss, T weight_total, T* dlogits);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/pointwise/function.h"
@@ -108,13 +109,22 @@ double Expression::at(std::span<const double> inputs) const {
   return values[index(result_)];
 }
 
+// Points decide, as no rule over terms would keep as much: the other inputs are equal, then different from each other.
+// At large and infinite ones 0 times a value may be NaN, which is not 0.
 bool Expression::keeps_zero(const std::vector<bool>& zero) const {
-  for (const double other : {1.0, -2.5, 0.0}) {
-    std::vector<double> point(index(inputs()), 0.0);
-    for (std::size_t k = 0; k < point.size(); ++k) {
-      if (!zero[k]) point[k] = other;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr std::array kOthers{1.0, -2.5, 0.0, 1e30, -1e30, kInfinity, -kInfinity};
+  for (const std::size_t step : {0U, 1U, 2U}) {
+    for (std::size_t first = 0; first < kOthers.size(); ++first) {
+      std::vector<double> point(index(inputs()), 0.0);
+      std::size_t other = first;
+      for (std::size_t k = 0; k < point.size(); ++k) {
+        if (zero[k]) continue;
+        point[k] = kOthers[other % kOthers.size()];
+        other += step;
+      }
+      if (const double value = at(point); !(value == 0) || std::signbit(value)) return false;
     }
-    if (const double value = at(point); value != 0 || std::signbit(value)) return false;
   }
   return true;
 }

@@ -74,7 +74,8 @@ class Expression {
   int inputs() const;  // one more than the largest input number in a term
   // The value at one point.
   double at(std::span<const double> inputs) const;
-  // Whether the result is +0 wherever the inputs k with zero[k] are +0, for any values of the other inputs.
+  // Whether the result is +0 wherever the inputs k with zero[k] are +0, whatever the other inputs are: tried at points,
+  // which include infinity. A result that is NaN at one of them is not 0.
   bool keeps_zero(const std::vector<bool>& zero) const;
   // The expression as text: "relu" for a single function, else "multiply(a, add(b, 0.5))".
   std::string str() const;

@@ -6,6 +6,7 @@
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
+#include "lockstep/ops/shape_axes.h"
 
 namespace lockstep {
 
@@ -90,7 +91,7 @@ Value pointwise_value(const Expression& expression, std::span<const Value> input
 
 Value sum_to(Value x, const Shape& shape) {
   if (x.shape() == shape) return x;
-  const std::string path = x.graph().path().empty() ? "(model)" : x.graph().path();
+  const std::string path = axes::path(x);
   const std::vector<Type> both{x.type(), {shape, x.dtype()}};
   check(broadcast_shape("sum_to", path, both) == x.shape(), "sum_to", "{}: {} does not broadcast to {}", path,
         shape.str(), x.type().str());
