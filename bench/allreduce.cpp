@@ -11,6 +11,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "bench/timing.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
 #include "lockstep/host/process_settings.h"
@@ -73,7 +74,7 @@ struct Triad {
 // The first of `contenders` is the triad.
 void print(const comm::Communicator& comm, const BenchOptions& o, const nlohmann::ordered_json& row,
            const std::vector<Contender>& contenders, double bytes) {
-  const auto median_of = [](const Contender& c) { return c.seconds[c.seconds.size() / 2]; };
+  const auto median_of = [](const Contender& c) { return median(c.seconds); };
   const double stream = Triad::kBytes * comm.local_size() / median_of(contenders[0]) / 1e9;
   for (std::size_t i = 1; i < contenders.size() && comm.is_root(); ++i) {
     const Contender& c = contenders[i];

@@ -5,7 +5,7 @@ usage: bench/allreduce.py [--ranks 2,3,4,8] [--rounds 9] [--kib 1,256,4096] [--p
        bench/allreduce.py --table bench/results/FILE.jsonl      one table in microseconds
 
 COMMAND is run as `COMMAND allreduce RANKS mpi|gloo` and prints, per size, a line with '1.000 MiB 0.123 ms'; for PyTorch, a
-script around torch.distributed. Each line of the result has the memory's speed (STREAM's triad) of its own run beside it."""
+script around torch.distributed, of which none is kept here. Each line of the result has the memory's speed (STREAM's triad) of its own run beside it."""
 import argparse
 import datetime
 import json

@@ -97,12 +97,7 @@ Times time_plans(std::vector<Parameter>& parameters, const std::map<std::string,
         for (std::int64_t i = 0; i < inputs.at("label").shape[0]; ++i) label[i] = static_cast<std::int32_t>(i % 251);
       }
     };
-    return time(o.seconds,
-                [&] {
-                  fill();
-                  plan.run();
-                })
-        .median;
+    return time_prepared(o.seconds, fill, [&] { plan.run(); }).median;
   };
   const double both = time_mode(Mode::Train);  // first, as parameters then get memory for their gradients
   return {time_mode(Mode::Eval), both};
@@ -194,9 +189,15 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "compute threads (0: one per core)")->capture_default_str();
   app.add_flag("--json", options.json, "one JSON object per line");
   CLI11_PARSE(app, argc, argv);
-  const host::ThreadBudget budget = host::budget(1, options.threads, 0);
-  host::apply(budget);
-  options.threads = budget.compute;
-  run(options);
+  host::apply_process_settings(1, options.threads > 0 ? options.threads : host::environment_threads(), argv);
+  try {
+    const host::ThreadBudget budget = host::budget(1, options.threads, 0);
+    host::apply(budget);
+    options.threads = budget.compute;
+    run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_attention: {}\n", error.what());
+    return 1;
+  }
   return 0;
 }

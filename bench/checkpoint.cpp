@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/random_batch.h"
+#include "bench/timing.h"
 #include "lockstep/checkpoint/background_writer.h"
 #include "lockstep/checkpoint/state_snapshot.h"
 #include "lockstep/comm/agreement.h"
@@ -40,12 +41,6 @@ struct Times {
       writing;                        // steps: undisturbed; with the save at their end; while a file is written
   std::vector<double> copies, files;  // of the snapshot, and from there until the file was on the disk
 };
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 
 // Rank 0 decides when the next save is due: some undisturbed steps after the last file is complete.
 Times measure(train::Trainer& trainer, const data::Batch& batch, const BenchOptions& o,

@@ -77,4 +77,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except hosts.Unavailable as reason:
+        print(f"SKIP: {reason}")
+        sys.exit(77)

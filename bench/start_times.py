@@ -79,11 +79,12 @@ def measure(way, cluster, options):
             if seconds is None and all(p.poll() is not None for p in processes) and not (first.exists() and first.read_text()):
                 sys.exit(f"{way} did no step:\n{(folder / 'log').read_text()}")
             time.sleep(0.005)
+    whole = time.monotonic() - began
     statuses = [p.returncode for p in processes]
     if any(statuses):
         sys.exit(f"{way} ended with {statuses}:\n{(folder / 'log').read_text()}")
     shutil.rmtree(folder)
-    return {"way": way, "ranks": 2 * options.ranks, "first_step_s": round(seconds, 3), "whole_s": round(time.monotonic() - began, 3)}
+    return {"way": way, "ranks": 2 * options.ranks, "first_step_s": round(seconds, 3), "whole_s": round(whole, 3)}
 
 
 def main():

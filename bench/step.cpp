@@ -12,6 +12,7 @@
 
 #include "bench/random_batch.h"
 #include "bench/subject.h"
+#include "bench/timing.h"
 #include "lockstep/comm/agreement.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
@@ -58,8 +59,6 @@ train::ParallelOptions parallel_options(const BenchOptions& o) {
           .overlap = overlap.at(o.overlap),
           .late_updates = true};
 }
-
-double median(const std::vector<double>& ascending) { return ascending[ascending.size() / 2]; }
 
 struct Result {
   std::int64_t global_batch = 0;

@@ -1,5 +1,6 @@
 // Times the steps of sparse tables alone, without a network: lookups of the rows that a batch names, their gradients,
-// the exchange between ranks and the update. Prints the median of each part, on rank 0, with the bytes that it moves.
+// the exchange between ranks and the update. Prints the median of each part, on rank 0, and of the step, of the rank
+// that takes longest.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 #include <cmath>
 #include <map>
 
+#include "bench/timing.h"
 #include "lockstep/comm/environment.h"
 #include "lockstep/comm/launch.h"
 #include "lockstep/core/random.h"
@@ -81,16 +83,16 @@ class Bench {
 
   void run() {
     for (int s = 0; s < kWarmup + options_.steps; ++s) step(s);
+    // A step is over when the slowest rank has made it.
+    for (double& seconds : seconds_["step"]) seconds = comm_.allreduce(seconds, comm::ReduceOp::Max);
     if (!comm_.is_root()) return;
     fmt::print("{}\n", engine_->describe());
     for (const char* part : {"ids", "lookup", "gradient", "exchange", "update", "step"}) {
-      std::vector<double>& times = seconds_[part];
-      std::ranges::sort(times);
-      fmt::print("{:10} {:8.3f} ms (min {:.3f})\n", part, times[times.size() / 2] * 1e3, times.front() * 1e3);
+      const std::vector<double>& times = seconds_[part];
+      fmt::print("{:10} {:8.3f} ms (min {:.3f})\n", part, median(times) * 1e3, *std::ranges::min_element(times) * 1e3);
     }
-    const std::vector<double>& all = seconds_["step"];
-    fmt::print("{:.0f} samples/s; peak {} MiB on rank 0\n", static_cast<double>(options_.batch) / all[all.size() / 2],
-               host::process_memory().peak >> 20);
+    fmt::print("{:.0f} samples/s; peak {} MiB on rank 0\n",
+               static_cast<double>(options_.batch) / median(seconds_["step"]), host::process_memory().peak >> 20);
   }
 
  private:
@@ -139,8 +141,8 @@ class Bench {
     note("exchange", since);
     engine_->update({.update = {.learning_rate = 0.01, .gradient_scale = 1e-3, .count = s + 1}, .has_samples = true});
     note("update", since);
-    note("step", began);
     engine_->settle();
+    note("step", began);
   }
 
   BenchOptions options_;

@@ -30,6 +30,7 @@ for tool in aarch64-linux-gnu-g++ qemu-aarch64-static apt-get dpkg-deb; do
     exit 77
   fi
 done
+root=$(realpath -m -- "$root") # before the cd: it may be relative
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 libraries=$root/usr/lib/aarch64-linux-gnu

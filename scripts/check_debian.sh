@@ -36,6 +36,7 @@ if ((EUID != 0)) || ! command -v debootstrap >/dev/null; then
   echo "check_debian.sh: skipped: it needs root and debootstrap (scripts/setup.sh --containers installs it)"
   exit 77
 fi
+root=$(realpath -m -- "$root") # before the cd: it may be relative
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 mounts=(proc sys dev)

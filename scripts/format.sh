@@ -27,7 +27,7 @@ if ((${#sources[@]} == 0)); then
   echo "format.sh: no sources found" >&2
   exit 1
 fi
-if ! clang-format "${mode[@]}" "${sources[@]}"; then
+if ! printf '%s\0' "${sources[@]}" | xargs -0 -n 64 -P "$(nproc)" clang-format "${mode[@]}"; then
   echo "format.sh: run scripts/format.sh --fix" >&2
   exit 1
 fi

@@ -11,6 +11,7 @@ be tried."""
 
 import argparse
 import datetime
+import fcntl
 import json
 import os
 import re
@@ -147,6 +148,21 @@ def table(results):
     return "\n".join(lines) + "\n"
 
 
+def read_results():
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+
+def keep(row, result):
+    """Another process may keep those of another row meanwhile."""
+    with open(RESULTS.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        results = read_results()
+        results[row] = results.get(row, {}) | result
+        written = RESULTS.with_suffix(".new")
+        written.write_text(json.dumps(results, indent=1))
+        written.replace(RESULTS)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
@@ -162,7 +178,6 @@ def main():
     arguments = parser.parse_args()
     if unknown := set(arguments.rows) - set(ROWS):
         parser.error(f"no row {', '.join(sorted(unknown))}, expected some of {', '.join(ROWS)}")
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     failed, tried = False, 0
     for row in arguments.rows or ([] if arguments.write else ROWS):
         lacking = [p for p in ROWS[row][2] if not shutil.which(p)]
@@ -179,12 +194,11 @@ def main():
             print(json.dumps(result))
             continue
         result |= {"platform": ROWS[row][0].format(system=system_name()), "date": datetime.date.today().isoformat()}
-        results[row] = results.get(row, {}) | result
-        RESULTS.write_text(json.dumps(results, indent=1))
+        keep(row, result)
         print(f"{row}: {json.dumps(result)}", flush=True)
     if arguments.write:
         text = PAGE.read_text()
-        PAGE.write_text(text[:text.index(BEGIN) + len(BEGIN)] + "\n" + table(results) + "\n" + text[text.index(END):])
+        PAGE.write_text(text[:text.index(BEGIN) + len(BEGIN)] + "\n" + table(read_results()) + "\n" + text[text.index(END):])
     return 1 if failed else 0 if tried or arguments.write else 77
 
 

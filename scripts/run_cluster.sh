@@ -162,7 +162,7 @@ mkdir -p "$(dirname "$run")"
 if [[ -z $resume ]]; then mkdir "$run" || fail 1 "the run folder could not be made"; fi
 { printf '%q ' "${job[@]}" && echo; } >>"$run/command"
 
-setsid "${BASH_SOURCE[0]}" --keep "$run" "${job[@]}" </dev/null >>"$run/train.log" 2>&1 &
+setsid "$own_folder/$(basename "$(realpath "${BASH_SOURCE[0]}")")" --keep "$run" "${job[@]}" </dev/null >>"$run/train.log" 2>&1 &
 keeper=$!
 echo "$keeper" >"$run/pid"
 echo "started, process $keeper"

@@ -23,12 +23,11 @@ EOF
 }
 
 packages=(
-  g++ cmake ninja-build ccache pkg-config git ca-certificates
+  g++ cmake ninja-build ccache pkg-config git ca-certificates python3
   libopenmpi-dev openmpi-bin libhwloc-dev openssh-client
   libopenblas-openmp-dev libdnnl-dev libhdf5-dev libxxhash-dev zlib1g-dev libminizip-dev libjpeg62-turbo-dev libpng-dev libarchive-dev libssl-dev curl
   libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libgtest-dev
-  ocl-icd-opencl-dev # unused, but the CMake files of Debian's oneDNN, built with OpenCL, look for it
 )
 check_only=false
 more=false # than Debian's names are known for
@@ -36,7 +35,7 @@ for argument in "$@"; do
   case $argument in
     --tests | --lint | --slurm | --containers | --cross | --platforms) more=true ;;&
     --tests)
-      packages+=(python3 python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision python3-onnx clang-format
+      packages+=(python3-yaml python3-numpy python3-h5py python3-torch python3-torchvision python3-onnx clang-format
         shellcheck zsh fish gfortran python3-jsonschema protobuf-compiler python3-protobuf chromium graphviz doxygen man-db)
       if ((EUID == 0)); then packages+=(openssh-server iproute2 nftables faketime); fi
       ;;
@@ -64,7 +63,7 @@ elif command -v rpm >/dev/null && command -v dnf >/dev/null; then
   # Words with brackets are what a package provides, whatever its name in a release is. gcc is 11 there, and 12 is needed. oneDNN is not in
   # these archives.
   packages=(
-    gcc-toolset-13 cmake ninja-build ccache pkgconf-pkg-config git ca-certificates
+    gcc-toolset-13 cmake ninja-build ccache pkgconf-pkg-config git ca-certificates python3
     openmpi-devel openmpi hwloc-devel openssh-clients
     openblas-devel hdf5-devel xxhash-devel zlib-devel 'pkgconfig(minizip)' libjpeg-turbo-devel libpng-devel libarchive-devel openssl-devel curl
     spdlog-devel fmt-devel 'cmake(CLI11)' 'cmake(nlohmann_json)'

@@ -19,8 +19,8 @@ MPI = "--mca plm rsh --mca orte_tmpdir_base /run --mca mpi_yield_when_idle 1 --m
 class Setup:
     """A cluster with nothing wrong, and the doctor's options."""
 
-    def __init__(self, test, number=2, rate=None):
-        self.cluster = test.cluster(number, slots=1, rate=rate)
+    def __init__(self, test, number=2, rate=None, cluster=None):
+        self.cluster = cluster or test.cluster(number, slots=1, rate=rate)
         self.hosts = ["-H", ",".join(f"{host}:1" for host in self.cluster.names)]
         self.before = []  # the words before the doctor's own: variables, limits
         self.scratch, self.test = test.scratch, test
@@ -182,20 +182,21 @@ class Broken:
     says: str
     where: str = ""
     rate: str | None = None
+    shares: bool = False  # what is wrong is not of the hosts, so they can be those of other rows
 
 
 BROKEN = [
-    Broken(wrong_interface, "red", "interfaces", "set to lo, which reaches no other host"),
+    Broken(wrong_interface, "red", "interfaces", "set to lo, which reaches no other host", shares=True),
     Broken(closed_port, "red", "ports", "node2 has nftables at work", "node1 to node2"),
     Broken(occupied_port, "red", "ports", "port 61003 of --ports is taken by python3", "node2"),
     Broken(docker_bridge, "red", "interfaces", "docker0 has the address 172.17.0.1", "node1, node2"),
     Broken(refused_key, "red", "login", "refuses the key", "node2"),
     Broken(unknown_host_key, "red", "login", "host key is not known", "node2"),
-    Broken(closed_ssh_port, "red", "login", "no ssh server answers on port 2222", "node2"),
+    Broken(closed_ssh_port, "red", "login", "no ssh server answers on port 2222", "node2", shares=True),
     Broken(other_binary, "red", "build", "program: 12 bytes"),
     Broken(other_data, "red", "data", "labels 1000 bytes"),
     Broken(small_shared_memory, "yellow", "shared-memory", "/dev/shm has 64 MiB", "node2"),
-    Broken(more_threads_than_cores, "yellow", "cores", "take turns"),
+    Broken(more_threads_than_cores, "yellow", "cores", "take turns", shares=True),
     Broken(equal_host_names, "red", "host-names", "2 nodes bear the host name node1"),
     Broken(slow_link, "yellow", "links", "MB/s, expected 50 or more", rate="20mbit"),
     Broken(lossy_link, "yellow", "links", "packets are lost"),

@@ -133,6 +133,8 @@ class Healthy:
     number: int = 2
     rate: str | None = None
     start: bool = False  # also by the doctor's own mpirun, which takes some seconds
+    # What is special is not of the hosts, so they can be those of other rows. Not with `start`: the ports of an mpirun stay taken for a minute.
+    shares: bool = False
 
 
 HEALTHY = [
@@ -147,17 +149,17 @@ HEALTHY = [
     Healthy(an_address_for_the_network, ("interfaces", "ports"), start=True),
     Healthy(a_firewall_that_is_open_at_the_ports, ("ports",), start=True),
     Healthy(a_firewall_against_others, ("ports",)),
-    Healthy(hosts_alone, ("login", "ports", "cores")),
-    Healthy(ranks_that_share_the_cores, ("login", "shared-memory")),
-    Healthy(a_hostfile, ("login",)),
-    Healthy(a_rank_table, ("login",)),
-    Healthy(a_job_of_slurm, ("login",)),
+    Healthy(hosts_alone, ("login", "ports", "cores"), shares=True),
+    Healthy(ranks_that_share_the_cores, ("login", "shared-memory"), shares=True),
+    Healthy(a_hostfile, ("login",), shares=True),
+    Healthy(a_rank_table, ("login",), shares=True),
+    Healthy(a_job_of_slurm, ("login",), shares=True),
     Healthy(names_with_a_domain, ("login", "names")),
     Healthy(addresses_for_names, ("login", "names")),
     Healthy(another_ssh_port, ("login",)),
-    Healthy(data_that_the_environment_names, ("data",)),
-    Healthy(an_output_that_is_to_be_made),
-    Healthy(limits_that_are_wide, ("limits",)),
+    Healthy(data_that_the_environment_names, ("data",), shares=True),
+    Healthy(an_output_that_is_to_be_made, shares=True),
+    Healthy(limits_that_are_wide, ("limits",), shares=True),
     Healthy(a_gigabyte_of_shared_memory, ("shared-memory",)),
     Healthy(a_shell_that_talks, ("login",)),
 ]

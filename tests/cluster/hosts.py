@@ -134,6 +134,14 @@ class Hosts:
         return ["nsenter", "-t", str(self._pid(host)), "-m", "-u", "-i", "-n", "-p",
                 "env", "-i", "-C", str(directory or Path.cwd()), *kept, *map(str, command)]
 
+    def has(self, process):
+        """Whether a process, by its number outside, runs on one of the hosts."""
+        try:
+            network = os.readlink(f"/proc/{process}/ns/net")
+        except OSError:
+            return False  # it has ended
+        return any(os.readlink(f"/proc/{self._pid(host)}/ns/net") == network for host in self.names)
+
     def _port(self, host):
         self._pid(host)  # it exists
         return f"port{self.names.index(host) + 1}"

@@ -74,16 +74,16 @@ class PathsTest(ClusterTest):
             self.assertGreater(len(self.references[key][0]), 2)
         return self.references[key]
 
-    def expect_same_bits(self, text, output=None, options=TOY):
-        """`text` is what a job of sixteen ranks printed: it was one job, on two hosts, and computed what four ranks on one do."""
-        self.assertEqual(text.count("16 ranks on 2 hosts"), 1, text)
+    def expect_same_bits(self, text, output=None, options=TOY, size=16):
+        """`text` is what a job of so many ranks printed: it was one job, on two hosts, and computed what four ranks on one do."""
+        self.assertEqual(text.count(f"{size} ranks on 2 hosts"), 1, text)
         found, expected = self.found_in(output or self.output), self.reference(options)
         self.assertEqual(found[0], expected[0], text)
         self.assertEqual(found[1], expected[1], text)
 
-    def expect_finished(self, result, output=None, options=TOY):
+    def expect_finished(self, result, output=None, options=TOY, size=16):
         self.assertEqual(result.status, 0, result)
-        self.expect_same_bits(result.output, output, options)
+        self.expect_same_bits(result.output, output, options, size)
 
     def write(self, name, text, mode=0o644):
         path = self.scratch / name

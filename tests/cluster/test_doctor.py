@@ -17,13 +17,20 @@ MEASURED = ("links", "memory-bandwidth")
 
 
 class Doctor(ClusterTest):
+    def found(self, row, shared, number, *options):
+        """What the doctor says of a row's set-up, which has hosts of its own unless it leaves the shared ones as they are."""
+        setup = Setup(self, number, row.rate, shared if row.shares else None)
+        row.make(setup)
+        findings = setup.doctor(*options)
+        if not row.shares:
+            setup.cluster.close()
+        return findings
+
     def test_names_what_is_broken_and_nothing_else(self):
+        shared = self.cluster(2, slots=1)
         for row in BROKEN:
             with self.subTest(row.make.__name__):
-                setup = Setup(self, rate=row.rate)
-                row.make(setup)
-                findings = setup.doctor("--no-start")
-                setup.cluster.close()
+                findings = self.found(row, shared, 2, "--no-start")
                 told = [f for f in findings if f["level"] != "green" and (f["check"] == row.check or f["check"] not in MEASURED)]
                 self.assertTrue(told, findings)
                 for finding in told:
@@ -32,12 +39,10 @@ class Doctor(ClusterTest):
                 self.assertTrue(any(row.says in f["what"] and row.where in f["where"] for f in told), told)
 
     def test_says_nothing_red_on_healthy_hosts(self):
+        shared = self.cluster(2, slots=1)
         for row in HEALTHY:
             with self.subTest(row.make.__name__, hosts=row.number, rate=row.rate):
-                setup = Setup(self, row.number, row.rate)
-                row.make(setup)
-                findings = setup.doctor(*([] if row.start else ["--no-start"]))
-                setup.cluster.close()
+                findings = self.found(row, shared, row.number, *([] if row.start else ["--no-start"]))
                 self.assertEqual([f for f in findings if f["level"] == "red"], [])
                 levels = {check: {f["level"] for f in findings if f["check"] == check} for check in row.green}
                 self.assertEqual(levels, {check: {"green"} for check in row.green}, findings)

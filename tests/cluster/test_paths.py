@@ -1,4 +1,5 @@
-"""Every way to start sixteen ranks on two hosts of eight slots: each trains, and the weights are, bit for bit, those of four ranks on one host."""
+"""Every way to start sixteen ranks on two hosts of eight slots: each trains, and the weights are, bit for bit, those of four ranks on one host.
+Where the subject is one option of mpirun, four ranks hold it, in a fraction of the time."""
 
 import os
 import re
@@ -14,6 +15,8 @@ RUN_CLUSTER = SCRIPTS / "run_cluster.sh"
 
 class Mpirun(PathsTest):
     """mpirun itself, with its options that people use."""
+
+    FOUR = ["-n", 4, "-H", "node1:2,node2:2"]
 
     def mpirun(self, *words, variables=None):
         return self.on("node1", ["mpirun", ROOT, *words], variables)
@@ -65,12 +68,12 @@ class Mpirun(PathsTest):
         (prefix / "bin").symlink_to("/usr/bin")
         (prefix / "lib").symlink_to("/usr/lib")
         show = 'case $PATH in "$0"/bin:*) echo prefix=there;; esac; exec "$@"'
-        result = self.mpirun("--prefix", prefix, "-n", 16, "-H", "node1:8,node2:8", "sh", "-c", show, prefix, *self.toy())
-        self.expect_finished(result)
-        self.assertGreaterEqual(result.stdout.count("prefix=there\n"), 8, result)
+        result = self.mpirun("--prefix", prefix, *self.FOUR, "sh", "-c", show, prefix, *self.toy())
+        self.expect_finished(result, size=4)
+        self.assertGreaterEqual(result.stdout.count("prefix=there\n"), 2, result)
 
     def test_the_messages_of_ob1(self):
-        self.expect_finished(self.mpirun("--mca", "pml", "ob1", "-n", 16, "-H", "node1:8,node2:8", *self.toy()))
+        self.expect_finished(self.mpirun("--mca", "pml", "ob1", *self.FOUR, *self.toy()), size=4)
 
     def test_without_docker0(self):
         """Both hosts have a bridge docker0 with one and the same address."""
@@ -80,7 +83,7 @@ class Mpirun(PathsTest):
                 self.succeed(self.hosts.command(host, ["ip", *words], "/"))
             self.addCleanup(self.run_command, self.hosts.command(host, ["ip", "link", "delete", "docker0"], "/"))
         exclude = ["--mca", "btl_tcp_if_exclude", "lo,docker0", "--mca", "oob_tcp_if_exclude", "lo,docker0"]
-        self.expect_finished(self.mpirun(*exclude, "-n", 16, "-H", "node1:8,node2:8", *self.toy()))
+        self.expect_finished(self.mpirun(*exclude, *self.FOUR, *self.toy()), size=4)
 
     def test_a_program_that_only_this_host_has(self):
         alone = "/dev/shm/train_toy"  # each host has a /dev/shm of its own
@@ -99,11 +102,11 @@ class Mpirun(PathsTest):
         self.expect_finished(self.on("node1", [*here, "-n", 16, "-H", "node1:8,node2:8", *there, *self.toy()[1:]]))
 
     def test_as_root(self):
-        words = ["-n", 16, "-H", "node1:8,node2:8", *self.toy()]
+        words = [*self.FOUR, *self.toy()]
         refused = self.on("node1", ["mpirun", *words])
         self.assertNotEqual(refused.status, 0, refused)
         self.assertIn("allow-run-as-root", refused.output)
-        self.expect_finished(self.on("node1", ["mpirun", ROOT, *words]))
+        self.expect_finished(self.on("node1", ["mpirun", ROOT, *words]), size=4)
 
     def test_ssh_at_another_port(self):
         files, port = self.hosts.directory, 12345
@@ -112,19 +115,19 @@ class Mpirun(PathsTest):
         listens = self.hosts.command("node2", ["sh", "-c", f"until ss -tln | grep -q :{port}; do sleep 0.05; done"], "/")
         self.succeed(listens)
         show = 'echo "rank=$OMPI_COMM_WORLD_RANK port=${SSH_CONNECTION##* }"; exec "$@"'
-        result = self.mpirun("--mca", "plm_rsh_args", f"-F {files}/ssh_config -p {port}", "-n", 16, "-H", "node1:8,node2:8",
+        result = self.mpirun("--mca", "plm_rsh_args", f"-F {files}/ssh_config -p {port}", *self.FOUR,
                              "sh", "-c", show, "sh", *self.toy())
-        self.expect_finished(result)
-        self.assertEqual(result.stdout.count(f" port={port}\n"), 8, result)
+        self.expect_finished(result, size=4)
+        self.assertEqual(result.stdout.count(f" port={port}\n"), 2, result)
 
     def test_a_log_for_each_rank(self):
         """As MindSpore's users call it: mpirun -n 8 --output-filename log_output --merge-stderr-to-stdout."""
-        result = self.mpirun("-n", 16, "-H", "node1:8,node2:8", "--output-filename", self.scratch / "log_output", "--merge-stderr-to-stdout",
+        result = self.mpirun(*self.FOUR, "--output-filename", self.scratch / "log_output", "--merge-stderr-to-stdout",
                              *self.toy())
-        self.expect_finished(result)
+        self.expect_finished(result, size=4)
         logs = sorted((self.scratch / "log_output").rglob("stdout"))
-        self.assertEqual([log.parent.name for log in logs], [f"rank.{rank:02}" for rank in range(16)])
-        self.assertIn("16 ranks on 2 hosts", logs[0].read_text())
+        self.assertEqual([log.parent.name for log in logs], [f"rank.{rank}" for rank in range(4)])
+        self.assertIn("4 ranks on 2 hosts", logs[0].read_text())
 
 
 class Launchers(PathsTest):

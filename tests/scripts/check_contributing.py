@@ -205,8 +205,21 @@ def check_test_classes():
         breach(f"tests: {count} classes of Python's tests found, expected at least 80")
 
 
+def check_parity_classes():
+    """Every class of tests in a rows_*.py has its place in a test of parity, and every class of these tests is there."""
+    text = read(root / "tests/parity/CMakeLists.txt")
+    listed = {name for words in re.findall(r"^ *lockstep_parity_test\(\w+ ([\w\s]+)\)", text, re.M) for name in words.split()}
+    found = {name: script for script in sorted((root / "tests/parity").glob("rows_*.py")) for name in classes_with_tests(script)}
+    for name in sorted(set(found) - listed):
+        breach(f"tests/parity/CMakeLists.txt: no test has the class {name} of {found[name].name}")
+    for name in sorted(listed - set(found)):
+        breach(f"tests/parity/CMakeLists.txt: no rows_*.py has a class {name} with tests")
+    if len(found) < 20:
+        breach(f"tests/parity: {len(found)} classes of tests found, expected at least 20")
+
+
 for check in (check_table, check_models, check_datasets, check_optimizers, check_options, check_ops,
-              check_pointwise, check_exit_codes, check_test_classes):
+              check_pointwise, check_exit_codes, check_test_classes, check_parity_classes):
     check()
 for line in breaches:
     print(line)

@@ -152,15 +152,16 @@ case_dependencies() {
 }
 
 case_dependencies_fail() { # every rule must be able to fail
-  local place include
-  mkdir -p "$scratch/framework/lockstep/core"
+  local place include bad=$scratch/bad good=$scratch/good breaches=()
+  # A sample and the one line that it has to bring. All are checked in one run: each has a file of its own.
+  sample() { # FILE TEXT EXPECTED
+    local file=${1%.*}${#breaches[@]}.${1##*.}
+    mkdir -p "$bad/$(dirname "$file")"
+    printf '%b' "$2" >"$bad/$file"
+    breaches+=("^$file:$3")
+  }
   while read -r place include; do
-    mkdir -p "$scratch/$(dirname "$place")"
-    printf '// a sample\n#include %s\n' "$include" >"$scratch/$place"
-    run scripts/check_dependencies.sh "$scratch"
-    expect_status 1
-    expect_line "^$place:[12]: " 1
-    rm "$scratch/$place"
+    sample "$place" "// a sample\\n#include $include\\n" '[12]: '
   done <<'EOF'
 framework/lockstep/core/a.h "lockstep/graph/node.h"
 framework/lockstep/graph/a.h "lockstep/ops/op.h"
@@ -212,12 +213,7 @@ tools/watch/a.cpp "lockstep/plan/plan.h"
 EOF
   local namespace
   while read -r place namespace; do
-    mkdir -p "$scratch/$(dirname "$place")"
-    printf 'namespace %s {\n' "$namespace" >"$scratch/$place"
-    run scripts/check_dependencies.sh "$scratch"
-    expect_status 1
-    expect_line "^$place:1: opens namespace $namespace, expected lockstep" 1
-    rm "$scratch/$place"
+    sample "$place" "namespace $namespace {\\n" "1: opens namespace $namespace, expected lockstep"
   done <<'EOF'
 framework/lockstep/comm/a.h lockstep
 framework/lockstep/comm/a.h lockstep::parallel
@@ -230,16 +226,19 @@ tools/a.h lockstep::train
 tools/launcher/a.h lockstep::tools
 bindings/c/a.h lockstep
 EOF
-  place=framework/lockstep/graph/a.h
-  printf 'namespace lockstep::plan {\nclass Plan;\nclass Other {};\n}\n' >"$scratch/$place"
-  run scripts/check_dependencies.sh "$scratch"
+  sample framework/lockstep/graph/a.h 'namespace lockstep::plan {\nclass Plan;\nclass Other {};\n}\n' \
+    '1: opens namespace lockstep::plan, expected lockstep'
+  run scripts/check_dependencies.sh "$bad"
   expect_status 1
-  expect_line "^$place:1: opens namespace lockstep::plan, expected lockstep" 1
-  # And what the table allows passes, forward declarations too.
-  printf 'namespace lockstep::plan {\nclass Plan;\nstruct Step;\n}\n' >"$scratch/$place"
+  local line
+  for line in "${breaches[@]}"; do expect_line "$line" 1; done
+  expect_line '^[^:]*:[0-9]+: ' "${#breaches[@]}" # and nothing else
+  # What the table allows passes, forward declarations too.
+  mkdir -p "$good/framework/lockstep/graph"
+  printf 'namespace lockstep::plan {\nclass Plan;\nstruct Step;\n}\n' >"$good/framework/lockstep/graph/a.h"
   while read -r place include; do
-    mkdir -p "$scratch/$(dirname "$place")"
-    printf '#include %s\n' "$include" >"$scratch/$place"
+    mkdir -p "$good/$(dirname "$place")"
+    printf '#include %s\n' "$include" >"$good/$place"
   done <<'EOF'
 framework/lockstep/comm/good.cpp <mpi.h>
 framework/lockstep/io/good.cpp <hdf5.h>
@@ -258,9 +257,13 @@ data/datasets/good.cpp "lockstep/data/dataset.h"
 tools/good.cpp "lockstep/train/run/session.h"
 tools/launcher/good.cpp "lockstep/launch/hosts.h"
 EOF
-  rmdir "$scratch/framework/lockstep/extra"
-  run scripts/check_dependencies.sh "$scratch"
+  run scripts/check_dependencies.sh "$good"
   expect_status 0
+}
+
+fresh_tree() { # $scratch/tree is what $scratch/whole is, by links: a row may remove a file or put another in its place, not write into it
+  rm -rf "$scratch/tree"
+  cp -rl "$scratch/whole" "$scratch/tree"
 }
 
 case_contributing() { # the table of CONTRIBUTING.md, and that each of its checks can fail
@@ -268,11 +271,11 @@ case_contributing() { # the table of CONTRIBUTING.md, and that each of its check
   run tests/scripts/check_contributing.py .
   expect_status 0
   local file command line
+  mkdir -p "$scratch/whole/tests"
+  cp -r CONTRIBUTING.md docs framework models data "$scratch/whole/"
+  cp -r tests/ops tests/optim tests/system tests/cluster tests/chaos tests/parity "$scratch/whole/tests/"
   while IFS='|' read -r file command line; do
-    rm -rf "$scratch/tree"
-    mkdir -p "$scratch/tree/tests"
-    cp -r CONTRIBUTING.md docs framework models data "$scratch/tree/"
-    cp -r tests/ops tests/optim tests/system tests/cluster tests/chaos "$scratch/tree/tests/"
+    fresh_tree
     (cd "$scratch/tree" && bash -c "$command" -- "$file")
     run tests/scripts/check_contributing.py "$scratch/tree"
     expect_status 1
@@ -290,6 +293,8 @@ framework/lockstep/ops/pointwise.cpp|sed -i '/"gelu"/d' "$1"|^ops/pointwise.cpp:
 docs/commands.md|sed -i "/^. 75 /d" "$1"|^docs/commands.md: there is no row '. 75
 tests/optim/test_rules.cpp|sed -i "s/adam(/adm(/g" tests/optim/*.cpp|^tests/optim: no test of the rule adam$
 tests/system/CMakeLists.txt|sed -i "/(fields NotFinite /d" "$1"|^tests/system/CMakeLists.txt: no line for the class NotFinite of test_fields.py$
+tests/parity/CMakeLists.txt|sed -i "s/ ViTTiny / /" "$1"|^tests/parity/CMakeLists.txt: no test has the class ViTTiny of rows_models.py$
+tests/parity/rows_fields.py|sed -i "s/class FieldModels/class Fields/" "$1"|^tests/parity/CMakeLists.txt: no rows_\*.py has a class FieldModels with tests$
 tests/system/test_fields.py|sed -i "s/class NotFinite/class Infinite/" "$1"|^tests/system/CMakeLists.txt: test_fields.py has no class NotFinite with tests$
 EOF
 }
@@ -299,12 +304,12 @@ case_recipes() { # packages' recipes agree with CMakeLists.txt, and each of the 
   run tests/scripts/check_recipes.py .
   expect_status 0
   local file command line
+  mkdir -p "$scratch/whole"
+  find CMakeLists.txt cmake packaging scripts/setup.sh framework data models tools examples tests bench -type f \
+    '(' -name CMakeLists.txt -o -name '*.cmake' -o -path 'packaging/*' -o -path scripts/setup.sh -o -path 'models/train_*.cpp' ')' \
+    -exec cp --parents -t "$scratch/whole" {} +
   while IFS='|' read -r file command line; do
-    rm -rf "$scratch/tree"
-    mkdir -p "$scratch/tree"
-    find CMakeLists.txt cmake packaging scripts/setup.sh framework data models tools examples tests bench -type f \
-      '(' -name CMakeLists.txt -o -name '*.cmake' -o -path 'packaging/*' -o -path scripts/setup.sh -o -path 'models/train_*.cpp' ')' \
-      -exec cp --parents -t "$scratch/tree" {} +
+    fresh_tree
     (cd "$scratch/tree" && bash -c "$command" -- "$file")
     run tests/scripts/check_recipes.py "$scratch/tree"
     expect_status 1
@@ -313,12 +318,13 @@ case_recipes() { # packages' recipes agree with CMakeLists.txt, and each of the 
 CMakeLists.txt|sed -i s/LOCKSTEP_WITH_ONEDNN/LOCKSTEP_ONEDNN/ "$1"|^packaging/spack/.*: the option LOCKSTEP_WITH_ONEDNN is not declared$
 CMakeLists.txt|sed -i "s/VERSION 0.1.0/VERSION 0.2.0/" "$1"|^packaging/easybuild/.*: version 0.1.0, and CMakeLists.txt has 0.2.0$
 CMakeLists.txt|sed -i "s/VERSION 3.25/VERSION 3.30/" "$1"|^packaging/easybuild/.*: CMake 3.29.3, expected 3.30 or newer$
-CMakeLists.txt|echo "find_package(Boost)" >>"$1"|^CMake looks for Boost
+CMakeLists.txt|sed -i "\$a find_package(Boost)" "$1"|^CMake looks for Boost
 CMakeLists.txt|sed -i "/find_package(OpenSSL/d" "$1"|^packaging/spack/.*: openssl is named, and CMake does not look for it$
-CMakeLists.txt|echo "include(FetchContent)" >>"$1"|^CMakeLists.txt: FetchContent: nothing is fetched
+CMakeLists.txt|sed -i "\$a include(FetchContent)" "$1"|^CMakeLists.txt: FetchContent: nothing is fetched
 packaging/spack/packages/lockstep/package.py|sed -i /hwloc/d "$1"|^packaging/spack/.*: hwloc is missing
 packaging/spack/packages/lockstep/package.py|sed -i s/onednn@2.6:3/onednn@2.6:4/ "$1"|^packaging/spack/.*: onednn@2.6:4, expected @2.6:3
 packaging/easybuild/lockstep-0.1.0-foss-2024a.eb|sed -i /xxHash/d "$1"|^packaging/easybuild/.*: xxHash is missing
+scripts/setup.sh|sed -i s/python3$// "$1"|^scripts/setup.sh: python3 is missing in the list for Debian
 scripts/setup.sh|sed -i s/hdf5-devel// "$1"|^scripts/setup.sh: hdf5-devel is missing in the list for RHEL
 EOF
 }

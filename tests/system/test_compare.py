@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import tempfile
+from pathlib import Path
 
 import support
 from support import checkpoints, program, ranks
@@ -11,6 +13,18 @@ MLP = ["--model", "mlp", "--limit-train", 320, "--limit-eval", 32, "--global-bat
 
 
 class Runs(support.SystemTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.kept = Path(tempfile.mkdtemp(prefix="lockstep-compare-"))
+        cls.addClassCleanup(shutil.rmtree, cls.kept, ignore_errors=True)
+
+    def usual(self):
+        """A run without more options: trained once for all tests, of which each has a copy."""
+        if not (self.kept / "a").exists():
+            shutil.copytree(self.train("a"), self.kept / "a")
+            shutil.rmtree(self.scratch / "a")
+        return Path(shutil.copytree(self.kept / "a", self.scratch / "a"))
+
     def train(self, name, *options, steps=8, hashed=1):
         output = self.scratch / name
         self.succeed(program("train_mnist", *MLP, "--max-steps", steps, "--hash-every", hashed, *options, "--output", output))
@@ -27,12 +41,12 @@ class Runs(support.SystemTest):
         return [json.loads(line)["step"] for line in (output / "hashes.jsonl").read_text().splitlines()]
 
     def test_equal_runs(self):
-        text, found = self.compare(self.train("a"), self.train("b"), 0)
+        text, found = self.compare(self.usual(), self.train("b"), 0)
         self.assertEqual(text, "equal: 9 steps by their hashes, 2 checkpoints bit by bit\n")
         self.assertEqual((found["equal"], found["hashed_steps"], found["checkpoints"], found["unknown"]), (True, 9, 2, []))
 
     def test_of_equal_runs_one_may_go_further(self):
-        left, right = self.train("a"), self.train("b", steps=12)
+        left, right = self.usual(), self.train("b", steps=12)
         text, found = self.compare(left, right, 0)
         ends = f"what follows step 8: {left} ends there, {right} goes on to step 12"
         self.assertEqual((found["equal"], found["unknown"]), (True, [ends]))
@@ -52,7 +66,7 @@ class Runs(support.SystemTest):
         self.assertGreater(first["ulp"], 0)
 
     def test_another_rate_from_step_four_on(self):
-        left, right = self.train("a"), self.train("b", steps=4)
+        left, right = self.usual(), self.train("b", steps=4)
         self.assertEqual(self.steps(right), list(range(5)))
         self.train("b", "--lr", 0.06, "--resume", "auto")
         self.assertEqual(self.steps(right), list(range(9)))
@@ -88,7 +102,7 @@ class Runs(support.SystemTest):
         self.assertEqual(found["causes"], ["--lr: 0.05 in the first, 0.06 in the second"])
 
     def test_resuming_takes_later_lines_out(self):
-        left = self.train("a")
+        left = self.usual()
         right = self.scratch / "b"
         shutil.copytree(left, right)
         before = (left / "hashes.jsonl").read_bytes()
@@ -101,7 +115,7 @@ class Runs(support.SystemTest):
         self.assertEqual((right / "hashes.1.jsonl").read_bytes(), before)
 
     def test_one_flipped_bit(self):
-        left = self.train("a")
+        left = self.usual()
         right = self.scratch / "b"
         shutil.copytree(left, right)
         tensors = self.state(checkpoints(right)[1])["tensors"]

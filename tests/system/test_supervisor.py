@@ -27,19 +27,23 @@ class SupervisorTest(support.SystemTest):
         super().setUp()
         self.output = self.scratch / "run"
 
-    def script(self, text):
-        """A job that runs `text` in a shell: $count is the number of this start, $out the output folder."""
-        path = self.scratch / "job.sh"
-        path.write_text(f"#!/bin/sh\nout={self.output}\nmkdir -p $out/checkpoints\necho \"$@\" >> {self.scratch}/starts\n"
-                        f"count=$(wc -l < {self.scratch}/starts)\n{text}\n")
+    def script(self, text, folder=None):
+        """A job that runs `text` in a shell: $count is the number of this start, $out the output folder. All its files are in `folder`."""
+        folder = folder or self.scratch
+        path, output = folder / "job.sh", folder / "run"
+        path.write_text(f"#!/bin/sh\nout={output}\nmkdir -p $out/checkpoints\necho \"$@\" >> {folder}/starts\n"
+                        f"count=$(wc -l < {folder}/starts)\n{text}\n")
         path.chmod(0o755)
-        return [str(path), "--output", str(self.output)]
+        return [str(path), "--output", str(output)]
+
+    def supervised(self, command, *options):
+        return program("lockstep", "run", "--backoff", 0.01, *options, "--", *command)
 
     def supervise(self, command, *options, limit=support.LIMIT):
-        return self.run_command(program("lockstep", "run", "--backoff", 0.01, *options, "--", *command), limit)
+        return self.run_command(self.supervised(command, *options), limit)
 
-    def starts(self):
-        return (self.scratch / "starts").read_text().splitlines()
+    def starts(self, folder=None):
+        return ((folder or self.scratch) / "starts").read_text().splitlines()
 
 
 class Ends(SupervisorTest):
@@ -225,10 +229,14 @@ class Ends(SupervisorTest):
 
     def test_a_job_that_shows_life_has_started(self):
         """Without logs of ours, as of a program that has a Trainer and no Session."""
-        for life in ("echo > $out/checkpoints/mine.bin", "echo started", "echo started >&2"):
-            result = self.supervise(self.script(f"{life}; sleep 7; exit 0"), "--start-timeout", 5)
-            self.assertEqual((result.status, len(self.starts())), (0, 1), f"{life}\n{result}")
-            (self.scratch / "starts").unlink()
+        jobs = []  # at the same time: they sleep
+        for number, life in enumerate(("echo > $out/checkpoints/mine.bin", "echo started", "echo started >&2")):
+            folder = self.scratch / f"job{number}"
+            folder.mkdir()
+            jobs.append((life, folder, self.start(self.supervised(self.script(f"{life}; sleep 7; exit 0", folder), "--start-timeout", 5))))
+        for life, folder, process in jobs:
+            result = self.finish(process)
+            self.assertEqual((result.status, len(self.starts(folder))), (0, 1), f"{life}\n{result}")
 
 
 class Streams(SupervisorTest):

@@ -29,9 +29,12 @@ class UnevenTest(support.SystemTest):
 
 class Equal(UnevenTest):
     def test_calls_that_are_as_many(self):
-        for what in ("step", "apart", "thread", "evaluate", "state", "gradient", "hashes", "short", "long"):
-            for size in (1, 2, 3):
-                self.assertEqual(self.run_uneven("guarded", what, size * [5]).status, 0)
+        kinds = ("step", "apart", "thread", "evaluate", "state", "gradient", "hashes", "short", "long")
+        for size in (1, 2, 3):
+            result = self.run_uneven("guarded", ",".join(kinds), size * [5])
+            self.assertEqual(result.status, 0, result)
+            for what in kinds:
+                self.assertEqual(result.stdout.count(f" made 5 of {what}\n"), size, result)
 
 
 class Steps(UnevenTest):

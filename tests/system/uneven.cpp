@@ -1,8 +1,8 @@
 // A program of a user's own, without a Session, whose ranks make different numbers of calls:
 //   uneven guarded step 5,6 FOLDER [RANKS]
 // is one whose rank 0 makes 5 steps of a Trainer and whose rank 1 makes 6; of `crossed 0,1` rank 0 makes a step while
-// rank 1 evaluates, before a watchdog's eyes. FOLDER tells its processes from others. With
-// RANKS each node has so many ranks, or so it seems to them.
+// rank 1 evaluates, before a watchdog's eyes. Of `step,state` it makes the calls of the one kind and then of the other.
+// FOLDER tells its processes from others. With RANKS each node has so many ranks, or so it seems to them.
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -71,28 +71,30 @@ void reduce(const comm::Communicator& comm, std::int64_t length, int count) {
   for (int i = 0; i < count; ++i) engine.allreduce(comm::Buffer(std::span(data)), comm::ReduceOp::Sum);
 }
 
-int count_of(const std::string& counts, int rank) {
-  std::istringstream text(counts);
-  std::string count;
-  for (int r = 0; r <= rank; ++r) std::getline(text, count, ',');
-  return std::stoi(count);
+std::vector<std::string> parts_of(const std::string& list) {
+  std::istringstream text(list);
+  std::vector<std::string> parts;
+  for (std::string part; std::getline(text, part, ',');) parts.push_back(part);
+  return parts;
 }
 
 std::string node_of(int rank, const std::string& ranks) {
   return ranks.empty() ? "" : std::to_string(rank / std::stoi(ranks));
 }
 
-void run(const std::string& what, const std::string& counts, const std::string& ranks_of_node) {
+void run(const std::string& kinds, const std::string& counts, const std::string& ranks_of_node) {
   const comm::Environment mpi;
   const comm::Communicator world =
       comm::Communicator::world({.sharing_domain = node_of(comm::Environment::world_rank(), ranks_of_node)});
-  const int count = count_of(counts, world.rank());
-  if (what == "short" || what == "long") {
-    reduce(world, what == "short" ? 8 : 1 << 20, count);
-  } else {
-    train(world, what, count);
+  const int count = std::stoi(parts_of(counts).at(static_cast<std::size_t>(world.rank())));
+  for (const std::string& what : parts_of(kinds)) {
+    if (what == "short" || what == "long") {
+      reduce(world, what == "short" ? 8 : 1 << 20, count);
+    } else {
+      train(world, what, count);
+    }
+    std::printf("rank %d made %d of %s\n", world.rank(), count, what.c_str());
   }
-  std::printf("rank %d made %d\n", world.rank(), count);
 }
 
 }  // namespace
