@@ -131,6 +131,25 @@ TEST(PointwiseBf16, IsF32RoundedOnce) {
 }
 
 // The padding of a blocked layout stays 0 through an expression only if no value of the other inputs changes it.
+// C++ leaves it to the compiler which operand of a product is added first.
+TEST(PointwiseExpression, IsOrderedByItsOperands) {
+  const auto text_of_slope = [](bool right_first) {
+    Expression e;
+    const Scalar x = e.input(0);
+    Scalar left, right;
+    if (right_first) right = x * x;
+    left = pointwise::apply("tanh", {x});
+    if (!right_first) right = x * x;
+    e.set_result(left * right);
+    const Expression ordered = e.ordered();
+    Expression slope;
+    const Scalar at = slope.input(0);
+    slope.set_result(differentiate(ordered, std::span(&at, 1), {}, slope.input(1), 0));
+    return slope.str();
+  };
+  EXPECT_EQ(text_of_slope(false), text_of_slope(true));
+}
+
 TEST(PointwiseExpression, KeepsZeroWhateverTheOtherInputsAre) {
   const auto keeps = [](Scalar (*formula)(Scalar a, Scalar b, Scalar c), const std::vector<bool>& zero) {
     Expression e;

@@ -162,7 +162,9 @@ TEST(KernelSets, GlobalAveragesOfWholeBlocksArePlain) {
   EXPECT_TRUE(f.outputs[0].plain());
   const auto b = kernels::kernel_registry().offer({&backward, {y}, {x}}, std::span(&plain, 1));
   EXPECT_TRUE(b.inputs[0].plain());
+#if defined(__x86_64__)  // oneDNN's poolings for other processors have no blocks
   EXPECT_GT(b.outputs[0].channel_block(x.shape), 1);
+#endif
 }
 
 PointwiseOp pointwise_op(const pointwise::Function& f) {

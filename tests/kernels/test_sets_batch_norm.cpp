@@ -135,8 +135,10 @@ TEST(KernelSets, BatchNormIsOurOwnUnlessAskedFor) {
   const std::vector<Layout> offered{Layout::channels_blocked(x, 16), {}, {}};
   const auto first = [&] { return kernels::kernel_registry().offer(request, offered).implementation; };
   EXPECT_TRUE(first().starts_with("native")) << first();
+#if defined(__x86_64__)  // for other processors oneDNN 2.6 has its reference alone, which is not on offer
   request.options.prefer = "onednn";
   EXPECT_EQ(any_named({first()}, "bnorm"), kernels::has_onednn()) << first();
+#endif
 }
 
 }  // namespace

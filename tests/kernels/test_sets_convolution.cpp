@@ -128,7 +128,7 @@ TEST(KernelSets, WinogradIsThereUnlessExactIsAskedFor) {
                       .kernel = 3,
                       .options = {.padding_h = 1, .padding_w = 1}};
   const std::vector<std::string> seen = expect_convolution(c);
-  EXPECT_EQ(any_named(seen, "avx512_core"), any_named(seen, "wino"));
+  EXPECT_TRUE(any_named(seen, "winograd"));
   const Type x{Shape{4, 32, 16, 16}, DType::F32}, w{Shape{48, 32, 3, 3}, DType::F32};
   const ConvolutionOp op(c.options);
   kernels::KernelRequest request{&op, {x, w}, {{Shape{4, 48, 16, 16}, DType::F32}}};

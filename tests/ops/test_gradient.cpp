@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -148,6 +149,21 @@ TEST(Gradient, OfAValueThatDoesNotDependOnTheOtherNamesBoth) {
             "[gradient] energy: the value, the output of pointwise (exp) in energy, does not depend on input 0, the "
             "output of pointwise (square) in energy; expected a Value from which the first one was computed (the same "
             "op, applied again, makes another Value)");
+}
+
+// C++ leaves it to the compiler which operand of a sum is computed first, and f32 sums of three numbers have an order.
+TEST(Gradient, DoesNotDependOnTheOrderInWhichOperandsAreComputed) {
+  const auto slope_of = [](bool last_first) {
+    return values_of({1}, {1.0F}, [last_first](Value x) {
+      std::array<Value, 3> parts;
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        const std::size_t i = last_first ? parts.size() - 1 - k : k;
+        parts[i] = square(x) * std::array{1e8, -1e8, 1.0}[i];
+      }
+      return gradient(parts[0] + parts[1] + parts[2], x);
+    });
+  };
+  EXPECT_EQ(slope_of(false), slope_of(true));
 }
 
 TEST(Gradient, ByWhatIsNoValueOfTheGraphNamesIt) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <map>
 
 #include "lockstep/checkpoint/file.h"
 #include "lockstep/checkpoint/state.h"
@@ -257,10 +258,27 @@ class Run {
   Tensors results_;
 };
 
-json train(const json& request) {
-  Tensors weights;
-  if (request.contains("weights")) weights = checkpoint::load_weights(request.at("weights").get<std::string>());
-  return Run(request, checkpoint::load_weights(request.at("batch").get<std::string>()), weights)();
+// The files of a list of requests, each read once: two processes read an HDF5 file for this one.
+class Files {
+ public:
+  // The tensors of the request's file KEY; with KEY_part those whose names begin with it, without it.
+  Tensors read(const json& request, const std::string& key) {
+    const std::string path = request.at(key), part = request.value(key + "_part", "");
+    if (!files_.contains(path)) files_[path] = checkpoint::load_weights(path);
+    Tensors found;
+    for (const NamedTensor& t : files_.at(path)) {
+      if (t.name.starts_with(part)) found.push_back({t.name.substr(part.size()), t.tensor.clone()});
+    }
+    return found;
+  }
+
+ private:
+  std::map<std::string, Tensors> files_;
+};
+
+json train(const json& request, Files& files) {
+  const Tensors weights = request.contains("weights") ? files.read(request, "weights") : Tensors();
+  return Run(request, files.read(request, "batch"), weights)();
 }
 
 json names(const json& request) {
@@ -321,9 +339,9 @@ json plateau(const json& r) {
 }
 
 // Each tensor of the file, of shape (samples, channels, height, width), scaled sample by sample.
-json resize(const json& request) {
+json resize(const json& request, Files& files) {
   Tensors results;
-  for (const NamedTensor& t : checkpoint::load_weights(request.at("batch").get<std::string>())) {
+  for (const NamedTensor& t : files.read(request, "batch")) {
     const std::vector<data::Field> image{{"image", t.tensor.shape().tail(), t.tensor.dtype()}};
     const data::ResizeImages scale(image[0].shape, request.at("side").get<std::int64_t>());
     const std::vector<data::Field> scaled = scale.fields(image);
@@ -341,10 +359,10 @@ json resize(const json& request) {
   return json::object();
 }
 
-json answer(const json& request) {
+json answer(const json& request, Files& files) {
   const std::string task = request.at("task");
-  if (task == "train") return train(request);
-  if (task == "resize") return resize(request);
+  if (task == "train") return train(request, files);
+  if (task == "resize") return resize(request, files);
   if (task == "names") return names(request);
   if (task == "plateau") return plateau(request);
   check(task == "schedule", "parity", "there is no task '{}'", task);
@@ -363,8 +381,10 @@ int main(int argc, char**) {
   const lockstep::comm::Environment mpi;
   for (std::string line; std::getline(std::cin, line);) {
     nlohmann::json answers = nlohmann::json::array();
+    lockstep::parity::Files files;
     try {
-      for (const auto& request : nlohmann::json::parse(line)) answers.push_back(lockstep::parity::answer(request));
+      for (const auto& request : nlohmann::json::parse(line))
+        answers.push_back(lockstep::parity::answer(request, files));
     } catch (const std::exception& error) {
       answers = {{"error", error.what()}};
     }

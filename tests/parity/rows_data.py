@@ -20,8 +20,8 @@ class Resize(unittest.TestCase):
     def scaled(self, images, side):
         with tempfile.TemporaryDirectory() as folder:
             batch, output = (str(pathlib.Path(folder) / name) for name in ("batch.h5", "output.h5"))
-            session.write(batch, images)
-            session.ask({"task": "resize", "batch": batch, "output": output, "side": side})
+            session.write(batch, [images])
+            session.ask({"task": "resize", "batch": batch, "batch_part": "0/", "output": output, "side": side})
             return session.read(output)
 
     def test_is_torchvisions(self):

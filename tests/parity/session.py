@@ -3,7 +3,6 @@ import copy
 import dataclasses
 import functools
 import json
-import pathlib
 import subprocess
 import tempfile
 from unittest import mock
@@ -40,11 +39,12 @@ def ask(*requests):
     return answers
 
 
-def write(path, tensors):
-    """An HDF5 file as docs/pytorch.md describes it: a dataset per name."""
+def write(path, parts):
+    """An HDF5 file as docs/pytorch.md describes it, with a group for each part: a dataset per name."""
     with h5py.File(path, "w") as file:
-        for name, tensor in tensors.items():
-            file[name] = tensor.detach().cpu().numpy()
+        for part, tensors in enumerate(parts):
+            for name, tensor in tensors.items():
+                file[f"{part}/{name}"] = tensor.detach().cpu().numpy()
 
 
 def read(path):
@@ -59,15 +59,15 @@ def lockstep(*runs):
     """The runner's tensors by name, with "losses", for each (weights, batch, request). Weights None: the model's own
     initial ones."""
     with tempfile.TemporaryDirectory() as folder:
-        requests = []
+        files, requests = {"batch": {}, "weights": {}}, []  # parts by the identity of their tensors, which several runs may share
         for i, (weights, batch, request) in enumerate(runs):
-            batch_path, weights_path, output = (pathlib.Path(folder) / f"{i}-{name}.h5"
-                                                for name in ("batch", "weights", "output"))
-            requests.append({"task": "train", "batch": str(batch_path), "output": str(output), **request})
-            write(batch_path, batch)
-            if weights is not None:
-                write(weights_path, weights)
-                requests[-1]["weights"] = str(weights_path)
+            requests.append({"task": "train", "output": f"{folder}/{i}.h5", **request})
+            for kind, tensors in (("batch", batch), ("weights", weights)):
+                if tensors is not None:
+                    number, _ = files[kind].setdefault(id(tensors), (len(files[kind]), tensors))
+                    requests[-1] |= {kind: f"{folder}/{kind}.h5", f"{kind}_part": f"{number}/"}
+        for kind, parts in files.items():
+            write(f"{folder}/{kind}.h5", [tensors for _, tensors in parts.values()])
         answers = ask(*requests)
         return [{**read(request["output"]), "losses": np.array(answer["losses"])}
                 for request, answer in zip(requests, answers)]

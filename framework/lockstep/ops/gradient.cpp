@@ -102,14 +102,37 @@ class Backward {
   std::vector<std::vector<Value>> gradients_;  // by node and output
 };
 
+// Returns the nodes that y needs, each after its inputs, in the order of a walk that takes inputs from the first to the
+// last. Gradients from several readers are added in the reverse order. The order in which nodes were appended would not
+// do: C++ leaves it to the compiler which operand of f(x) + g(x) is computed first.
+std::vector<int> nodes_of(Value y) {
+  const std::vector<Node>& nodes = y.graph().nodes();
+  std::vector<int> order, open{y.node()};
+  std::vector<std::size_t> taken(nodes.size(), 0);  // by node: its inputs that the walk has taken
+  std::vector<bool> seen(nodes.size(), false);
+  seen[at(y.node())] = true;
+  while (!open.empty()) {
+    const int node = open.back();
+    const std::vector<Value>& inputs = nodes[at(node)].inputs;
+    std::size_t& next = taken[at(node)];
+    if (next == inputs.size()) {
+      order.push_back(node);
+      open.pop_back();
+    } else if (const int input = inputs[next++].node(); !seen[at(input)]) {
+      seen[at(input)] = true;
+      open.push_back(input);
+    }
+  }
+  return order;
+}
+
 }  // namespace
 
 std::vector<Value> append_gradients(Value y, Value seed, std::span<const Value> targets) {
-  Graph& graph = y.graph();
-  const int end = static_cast<int>(graph.nodes().size());
-  Backward backward(graph, targets);
+  const std::vector<int> order = nodes_of(y);
+  Backward backward(y.graph(), targets);
   backward.accumulate(y, seed);
-  for (int i = end - 1; i >= 0; --i) backward.visit(i);
+  for (auto node = order.rbegin(); node != order.rend(); ++node) backward.visit(*node);
   std::vector<Value> result;
   for (const Value target : targets) result.push_back(backward.of(target));
   return result;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "lockstep/core/error.h"
 #include "lockstep/ops/pointwise/function.h"
@@ -21,7 +22,7 @@ Expression value_of(const Function& f) {
   std::array<Scalar, 3> x;
   for (int k = 0; k < f.operands; ++k) x[index(k)] = expression.input(k);
   expression.set_result(f.value(x.data()));
-  return expression;
+  return expression.ordered();
 }
 
 std::vector<Scalar> operands_of(const Term& term, std::span<const Scalar> terms) {
@@ -151,31 +152,50 @@ std::string Expression::str() const {
   return single ? std::string(t.function->name) : str(result_);
 }
 
-Expression Expression::compact(std::vector<int>& kept) const {
-  std::vector<bool> needed(terms_.size(), false);
-  needed[index(result_)] = true;
-  for (std::size_t t = terms_.size(); t-- > 0;) {
-    if (!needed[t] || !is_applied(terms_[t])) continue;
-    for (int k = 0; k < terms_[t].function->operands; ++k) needed[index(terms_[t].operands[index(k)])] = true;
-  }
-  kept.clear();
-  for (std::size_t t = 0; t < terms_.size(); ++t) {
-    if (needed[t] && terms_[t].kind == Term::Kind::Input) kept.push_back(terms_[t].input);
-  }
-  std::ranges::sort(kept);
+std::vector<std::size_t> Expression::walk() const {
+  std::vector<std::size_t> order;
+  std::vector<bool> seen(terms_.size(), false);
+  const auto visit = [&](const auto& self, std::size_t t) -> void {
+    if (seen[t]) return;
+    seen[t] = true;
+    for (int k = 0; is_applied(terms_[t]) && k < terms_[t].function->operands; ++k)
+      self(self, index(terms_[t].operands[index(k)]));
+    order.push_back(t);
+  };
+  visit(visit, index(result_));
+  return order;
+}
+
+Expression Expression::ordered(std::span<const int> numbers) const {
   Expression result;
   std::vector<Scalar> now(terms_.size());
-  for (std::size_t t = 0; t < terms_.size(); ++t) {
-    if (!needed[t]) continue;
+  for (const std::size_t t : walk()) {
     const Term& term = terms_[t];
     if (term.kind == Term::Kind::Input) {
-      now[t] = result.input(static_cast<int>(std::ranges::find(kept, term.input) - kept.begin()));
+      now[t] = result.input(numbers[index(term.input)]);
     } else {
       now[t] = is_applied(term) ? result.apply(*term.function, operands_of(term, now)) : result.constant(term.constant);
     }
   }
   result.set_result(now[index(result_)]);
   return result;
+}
+
+Expression Expression::ordered() const {
+  std::vector<int> numbers(index(inputs()));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return ordered(numbers);
+}
+
+Expression Expression::compact(std::vector<int>& kept) const {
+  kept.clear();
+  for (const std::size_t t : walk()) {
+    if (terms_[t].kind == Term::Kind::Input) kept.push_back(terms_[t].input);
+  }
+  std::ranges::sort(kept);
+  std::vector<int> numbers(index(inputs()), -1);
+  for (std::size_t k = 0; k < kept.size(); ++k) numbers[index(kept[k])] = static_cast<int>(k);
+  return ordered(numbers);
 }
 
 Expression Expression::primitive() const {

@@ -80,14 +80,19 @@ class Expression {
   // The expression as text: "relu" for a single function, else "multiply(a, add(b, 0.5))".
   std::string str() const;
 
-  // Returns the expression without terms that the result does not need. Inputs are numbered anew: `kept` gets the old
-  // number of each remaining input.
+  // Returns the terms that the result needs in the order of a walk that takes operands from the first to the last. C++
+  // leaves it to the compiler which operand of a * b is added first, and sums of a derivative follow the order of
+  // terms.
+  Expression ordered() const;
+  // The same, with inputs numbered anew: `kept` gets the old number of each remaining input.
   Expression compact(std::vector<int>& kept) const;
   // Returns the expression in primitives alone: each other function is replaced by its formula.
   Expression primitive() const;
 
  private:
   Scalar find_or_add(const Term& term);
+  std::vector<std::size_t> walk() const;
+  Expression ordered(std::span<const int> numbers) const;  // by old number of an input its new one
   std::string str(int term) const;
 
   std::vector<Term> terms_;
