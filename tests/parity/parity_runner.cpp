@@ -1,5 +1,5 @@
-// Runs what check_parity.py asks for: parity_runner REQUESTS.json, a list. Tensors go through HDF5 files, as between
-// users of both libraries; the answers' plain numbers are a JSON list on stdout. One rank, no mpirun needed.
+// Runs what check_parity.py asks for: reads a list of requests from each line of its input, and writes a line with the
+// list of answers. Tensors go through HDF5 files, as between users of both libraries. One rank, no mpirun needed.
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -372,7 +372,7 @@ json answer(const json& request, Files& files) {
 }  // namespace
 }  // namespace lockstep::parity
 
-// Reads lists of requests, one a line, and writes a line for each: the list of answers, or {"error": what}.
+// In place of the answers a failure writes {"error": what}.
 int main(int argc, char**) {
   if (argc != 1) {
     std::fprintf(stderr, "usage: parity_runner < REQUESTS\n");

@@ -26,9 +26,9 @@ BucketPieces::BucketPieces(const Domains& domains, std::int64_t piece_bytes)
       smallest_(static_cast<int>(
           std::ranges::min(domains.members, {}, [](const auto& ranks) { return ranks.size(); }).size())) {}
 
-// The tag of a slice's piece, by its number among those of the slice. Of a domain of n ranks, the slices that one rank
-// drives are n apart or a multiple of it, and n is not below that of the smallest domain: so slice / smallest_ differs
-// between the slices that a rank drives. Slices with one value have no rank in common and share tags.
+// Returns the tag of a piece, by its slice and its number among the pieces of this slice. In a domain of n ranks a rank
+// drives each n-th slice, and n is at least smallest_: two slices of one rank differ in slice / smallest_. Slices that
+// are equal in it have different ranks in every domain, so they may share tags.
 std::int64_t BucketPieces::tag(int slice, std::int64_t number) const {
   const int per_number = (domains_.slices() + smallest_ - 1) / smallest_;
   return number * per_number + slice / smallest_;
