@@ -9,15 +9,19 @@ NO_TAPE = "[tape] no such tape"
 
 
 class Errors(support.SystemTest):
-    def fails(self, how, sizes, message, status=1, times=1):
-        """`message` comes that often, and no other line of the program."""
+    def fails(self, how, sizes, message, status=1):
+        """`message` comes, and no other line of the program.
+
+        Rank 0 says it first, and its end ends the other ranks. On a loaded machine mpirun may end them so late that
+        they say it too.
+        """
         for size in sizes:
             with self.subTest(how, ranks=size):
                 # The scratch folder in the command line is how left processes are found.
                 result = self.run_command(ranks(size, program("system_guarded", how, self.scratch)))
                 self.assertEqual(result.status, status, result)
                 said = [line for line in result.stderr.splitlines() if line.startswith("system_guarded: ")]
-                self.assertEqual(len(said), times, result)
+                self.assertTrue(1 <= len(said) <= size, result)
                 self.assertTrue(all(message in line for line in said), result)
                 for noise in ("terminate called", "*** Process received signal", "Signal: Aborted"):
                     self.assertNotIn(noise, result.output)
