@@ -67,8 +67,9 @@ template <int Axes>
 Value CosmoFlow<Axes>::operator()(Value input) const {
   const auto active = [this](Value x) { return leaky_relu(x, config_.negative_slope); };
   Value x = input;
+  // A function that rises may take the maximum's place: it then has one value for each window, with the same results.
   for (const auto& convolution : convolutions_) {
-    x = pool(Pool::Max, active((*convolution)(x)), {.axes = std::vector<PoolAxis>(Axes)});
+    x = active(pool(Pool::Max, (*convolution)(x), {.axes = std::vector<PoolAxis>(Axes)}));
   }
   x = dropout1_(active(dense1_(flatten(x))));
   x = output_(dropout2_(active(dense2_(x))));

@@ -70,6 +70,39 @@ std::vector<kernels::PoolGeometry> pool_geometries() {
              .padding_w = 1,
              .dilation_h = 2,
              .dilation_w = 2});
+        if (block == 1) continue;  // plain images have a depth of 1
+        for (const std::int64_t depth : {1, 4, 5})
+          put({.in_d = depth,
+               .in_h = 7,
+               .in_w = 9,
+               .kernel_d = 2,
+               .kernel_h = 2,
+               .kernel_w = 2,
+               .stride_d = 2,
+               .stride_h = 2,
+               .stride_w = 2});
+        put({.in_d = 7,
+             .in_h = 4,
+             .in_w = 9,
+             .kernel_d = 3,
+             .kernel_h = 1,
+             .kernel_w = 4,
+             .stride_d = 3,
+             .stride_w = 4});
+        put({.in_d = 5,
+             .in_h = 6,
+             .in_w = 7,
+             .kernel_d = 3,
+             .kernel_h = 3,
+             .kernel_w = 3,
+             .stride_d = 2,
+             .stride_h = 2,
+             .stride_w = 2,
+             .padding_d = 1,
+             .padding_h = 1,
+             .padding_w = 1});
+        put({.in_d = 3, .in_h = 9, .in_w = 9, .kernel_h = 3, .kernel_w = 3, .stride_d = 2, .padding_d = 0});
+        put({.in_d = 6, .in_h = 5, .in_w = 5, .kernel_d = 2, .kernel_h = 2, .kernel_w = 2, .dilation_d = 3});
       }
     }
   }
@@ -79,7 +112,7 @@ std::vector<kernels::PoolGeometry> pool_geometries() {
 // Values with ties, NaN, infinities; padding lanes are 0.
 template <class T>
 std::vector<T> values(const kernels::PoolGeometry& g) {
-  const std::int64_t plane = g.in_h * g.in_w;
+  const std::int64_t plane = g.in_spatial();
   std::vector<T> x = random_elements<T>(g.batch * g.blocks() * g.block * plane, 1);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const auto at = static_cast<std::int64_t>(i);
@@ -103,16 +136,16 @@ TYPED_TEST(NativePool, ForwardAndBackwardAreTheGenericKernelsBitForBit) {
   std::set<std::int64_t> backward;  // blocks
   for (const kernels::PoolGeometry& g : pool_geometries()) {
     ASSERT_TRUE(kernels::native::supports_max_pool_forward(g));
-    SCOPED_TRACE(testing::Message() << "block " << g.block << ", channels " << g.channels << ", width " << g.in_w
-                                    << ", kernel " << g.kernel_w << ", ceil " << g.ceil_mode);
-    const std::int64_t planes = g.batch * g.blocks() * g.block, out = planes * g.out_h() * g.out_w();
+    SCOPED_TRACE(testing::Message() << "block " << g.block << ", channels " << g.channels << ", depth " << g.in_d
+                                    << ", width " << g.in_w << ", kernel " << g.kernel_w << ", ceil " << g.ceil_mode);
+    const std::int64_t planes = g.batch * g.blocks() * g.block, out = planes * g.out_spatial();
     const std::vector<T> x = values<T>(g), dy = random_elements<T>(out, 2);
-    std::vector<T> want = blank<T>(out), dx = blank<T>(planes * g.in_h * g.in_w);
+    std::vector<T> want = blank<T>(out), dx = blank<T>(planes * g.in_spatial());
     std::vector<std::uint8_t> index(static_cast<std::size_t>(out), 77);
     kernels::generic::max_pool_forward(g, generic_pointer(x.data()), generic_pointer(want.data()), index.data());
     kernels::generic::max_pool_backward(g, generic_pointer(dy.data()), index.data(), generic_pointer(dx.data()));
     for_levels([&](const kernels::NativeKernels& kernels) {
-      std::vector<T> y = blank<T>(out), gradient = blank<T>(planes * g.in_h * g.in_w);
+      std::vector<T> y = blank<T>(out), gradient = blank<T>(planes * g.in_spatial());
       std::vector<std::uint8_t> at(static_cast<std::size_t>(out), 99);
       kernels::native::max_pool_forward(g, x.data(), y.data(), at.data(), kernels);
       EXPECT_EQ(at, index);

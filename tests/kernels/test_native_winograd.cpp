@@ -59,8 +59,8 @@ TEST(NativeWinograd, ForwardIsTheSumOfProducts) {
   for (const ConvolutionGeometry& g : geometries()) {
     for (const int tile : {2, 4}) {
       const Case c{g, tile, epilogues[next++ % 3]};
-      SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_h << " x " << g.in_w
-                                      << ", F" << tile << ", bias " << c.epilogue.bias);
+      SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_d << " x " << g.in_h
+                                      << " x " << g.in_w << ", F" << tile << ", bias " << c.epilogue.bias);
       const WinogradSizes n(g);
       const auto x = random_values<float>(n.x, 1), w = random_values<float>(n.w, 2),
                  addend = random_values<float>(n.y, 4);
@@ -71,7 +71,8 @@ TEST(NativeWinograd, ForwardIsTheSumOfProducts) {
           want[yi + i] += static_cast<double>(x[xi + i]) * static_cast<double>(w[wi]);
       });
       for (std::int64_t i = 0; i < n.y; ++i) {
-        if (c.epilogue.bias) want[i] += static_cast<double>(bias[i / (g.out_h() * g.out_w()) % g.out_channels]);
+        if (c.epilogue.bias)
+          want[i] += static_cast<double>(bias[i / (g.out_d() * g.out_h() * g.out_w()) % g.out_channels]);
         if (c.epilogue.addend) want[i] += static_cast<double>(addend[i]);
         if (c.epilogue.relu) want[i] = std::max(want[i], 0.0);
       }
@@ -80,7 +81,7 @@ TEST(NativeWinograd, ForwardIsTheSumOfProducts) {
         const std::vector<float> y = forward(c, kernels);
         if (first.empty()) {
           first = y;
-          expect_near(y, want, static_cast<double>(9 * g.in_channels) + 2, tile);
+          expect_near(y, want, static_cast<double>(9 * g.kernel_d * g.in_channels) + 2, tile);
         }
         EXPECT_TRUE(generic::same_bits(y, first)) << "bits differ from the first level's";
       });
@@ -104,8 +105,8 @@ std::vector<float> backward_data(const Case& c, const kernels::NativeKernels& ke
 TEST(NativeWinograd, BackwardDataIsItsTranspose) {
   for (const ConvolutionGeometry& g : geometries()) {
     for (const int tile : {2, 4}) {
-      SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_h << " x " << g.in_w
-                                      << ", F" << tile);
+      SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_d << " x " << g.in_h
+                                      << " x " << g.in_w << ", F" << tile);
       const WinogradSizes n(g);
       const auto dy = random_values<float>(n.y, 1), w = random_values<float>(n.w, 2);
       std::vector<double> want(static_cast<std::size_t>(n.x));
@@ -118,7 +119,7 @@ TEST(NativeWinograd, BackwardDataIsItsTranspose) {
         const std::vector<float> dx = backward_data({g, tile}, kernels);
         if (first.empty()) {
           first = dx;
-          expect_near(dx, want, static_cast<double>(9 * g.out_channels), tile);
+          expect_near(dx, want, static_cast<double>(9 * g.kernel_d * g.out_channels), tile);
         }
         EXPECT_TRUE(generic::same_bits(dx, first)) << "bits differ from the first level's";
       });
@@ -148,12 +149,12 @@ std::vector<float> weight_gradient(const Case& c, const kernels::NativeKernels& 
 TEST(NativeWinograd, WeightAndBiasGradients) {
   for (const ConvolutionGeometry& g : geometries()) {
     for (const int tile : {2, 4}) {
-      SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_h << " x " << g.in_w
-                                      << ", F" << tile);
+      SCOPED_TRACE(testing::Message() << g.in_channels << " -> " << g.out_channels << ", " << g.in_d << " x " << g.in_h
+                                      << " x " << g.in_w << ", F" << tile);
       const WinogradSizes n(g);
       const auto x = random_values<float>(n.x, 1), dy = random_values<float>(n.y, 2);
       std::vector<double> want(static_cast<std::size_t>(n.w + g.out_channels));
-      const std::int64_t plane = g.out_h() * g.out_w();
+      const std::int64_t plane = g.out_d() * g.out_h() * g.out_w();
       for (std::int64_t i = 0; i < n.y; ++i) want[n.w + i / plane % g.out_channels] += static_cast<double>(dy[i]);
       for_rows(g, [&](std::int64_t xi, std::int64_t yi, std::int64_t wi, std::int64_t count) {
         for (std::int64_t i = 0; i < count; ++i)
@@ -178,7 +179,9 @@ TEST(NativeWinograd, ThreadsChangeNoBit) {
   for (const Case& c : {Case{geometry(7, 32, 48, 16, 16, 1, 1), 4, {.bias = true, .addend = true}},
                         {geometry(13, 16, 16, 28, 28, 1, 1), 4},
                         {geometry(13, 144, 144, 12, 11, 1, 1), 4, {.bias = true}},
-                        {geometry(3, 144, 176, 30, 30, 1, 1), 2}}) {
+                        {geometry(3, 144, 176, 30, 30, 1, 1), 2},
+                        {with_depth(geometry(3, 32, 32, 16, 16, 1, 1), 5, 3, 1), 4},
+                        {with_depth(geometry(1, 96, 144, 12, 11, 1, 1), 6, 3, 1), 4}}) {
     const auto with = [&](int threads, const auto& run) {
       const generic::Threads scope(threads);
       return run();
@@ -258,6 +261,11 @@ TEST(NativeWinograd, RefusesWhatItDoesNotCompute) {
   refused([](ConvolutionGeometry& g) { g.padding_w = 3; });
   refused([](ConvolutionGeometry& g) { g.kernel_w = 5; });
   refused([](ConvolutionGeometry& g) { g.in_h = 0, g.padding_h = 0; });
+  refused([](ConvolutionGeometry& g) { g.in_d = 4, g.kernel_d = 3, g.padding_d = 3; });
+  refused([](ConvolutionGeometry& g) { g.in_d = 4, g.kernel_d = 4; });
+  refused([](ConvolutionGeometry& g) { g.in_d = 4, g.kernel_d = 3, g.stride_d = 2; });
+  refused([](ConvolutionGeometry& g) { g.in_d = 8, g.kernel_d = 3, g.dilation_d = 2; });
+  refused([](ConvolutionGeometry& g) { g.in_d = 1, g.kernel_d = 3; });
   EXPECT_THROW(WinogradGradient(good, 3), Error);
 }
 

@@ -22,7 +22,7 @@ struct Normed {
         y(blank<float>(static_cast<std::int64_t>(x.size()))) {
     if (g.in_channels > 1) beta[1] = -100;
     kernels::native::batch_norm_apply<float>(
-        {.view = {.batch = g.batch, .channels = g.in_channels, .spatial = g.in_h * g.in_w, .block = kLanes},
+        {.view = {.batch = g.batch, .channels = g.in_channels, .spatial = g.in_d * g.in_h * g.in_w, .block = kLanes},
          .x = x.data(),
          .gamma = gamma.data(),
          .beta = beta.data(),

@@ -2,6 +2,7 @@
 // a persistent form of that layout, all without changing a value.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "lockstep/kernels/registry.h"
 #include "lockstep/ops/batch_norm2d.h"
@@ -104,6 +105,89 @@ TEST(Layouts, ChangeNoValue) {
   expect_near(blocked.prediction, plain.prediction);
   expect_near(blocked.input_gradient, plain.input_gradient);
   expect_near(blocked.weight_gradient, plain.weight_gradient);
+}
+
+// y = x, read and written as plain memory, with so many FLOPs; no gradient.
+class ReadPlainOp : public Op {
+ public:
+  explicit ReadPlainOp(double flops) : flops_(flops) {}
+  std::string_view name() const override { return "test_read_plain"; }
+  std::vector<Type> infer(std::string_view, std::span<const Type> inputs) const override { return {inputs[0]}; }
+  std::vector<Value> gradient(const Request&) const override { return {Value()}; }
+  double flops(std::span<const Type>, std::span<const Type>) const override { return flops_; }
+
+ private:
+  double flops_;
+};
+
+void register_read_plain() {
+  static const bool once = [] {
+    kernels::kernel_registry().add(
+        "test", "test_read_plain", [](const kernels::KernelRequest& r, std::span<const Layout>) {
+          kernels::KernelOffer offer{.implementation = "plain", .inputs = {{}}, .outputs = {{}}};
+          const std::int64_t n = r.inputs[0].shape.elements();
+          offer.build = [n] {
+            return kernels::make_kernel(
+                [=](const kernels::Arguments& a) { std::copy_n(a.in<double>(0), n, a.out<double>(0)); });
+          };
+          return std::optional(std::move(offer));
+        });
+    return true;
+  }();
+  (void)once;
+}
+
+// A model whose weights lie in blocks, as their gradient does, and are read plainly by an op with so many FLOPs.
+struct PlainReader {
+  PlainReader(const Shape& shape, double flops, Mode mode = Mode::Train) {
+    const Parameter& w = parameters.add("w", shape);
+    const auto function = [&](const plan::Inputs& in) {
+      const Value weights = in.graph().parameter(w);
+      const Value read = apply_op(std::make_shared<ReadPlainOp>(flops), {weights});
+      return plan::Traced{.loss = mean(square(double_in_blocks(weights) + read)), .prediction = read};
+    };
+    model.emplace(parameters.named(), function, plan::ParameterStoreOptions{.dtype = DType::F64, .seed = 8});
+    model->plan(Mode::Train, {});
+    plan = &model->plan(mode, {});
+  }
+  // Of the steps that reorder the weights, the number that each run computes.
+  std::int64_t turned() const {
+    return std::ranges::count_if(plan->steps(), [](const plan::PlanStep& s) {
+      return s.op->name() == "reorder" && !s.constant && s.reason.find("test_read_plain") != std::string::npos;
+    });
+  }
+
+  Parameters parameters;
+  std::optional<plan::CompiledModel> model;
+  plan::Plan* plan = nullptr;
+};
+
+TEST(Layouts, LargeWeightsAreTurnedInEachStepWhereThatTakesLittleOfIt) {
+  register_double_in_blocks();
+  register_read_plain();
+  const Shape large{64, 16, 8, 8}, small{63, 16, 8, 8};  // 512 KiB, and less
+  const double bytes = 8.0 * 64 * 16 * 8 * 8;
+  PlainReader turned(large, 192 * bytes), kept(large, 191 * bytes);
+  EXPECT_EQ(turned.turned(), 1) << turned.plan->describe();
+  EXPECT_EQ(kept.turned(), 0) << kept.plan->describe();
+  EXPECT_EQ(PlainReader(small, 1e12).turned(), 0);
+  EXPECT_EQ(PlainReader(large, 1e12, Mode::Eval).turned(), 0) << "weights do not change there";
+  EXPECT_EQ(static_cast<double>(kept.model->parameters().bytes() - turned.model->parameters().bytes()), bytes);
+  for (const double factor : {1.0, -3.0}) {  // after a change of the weights, too
+    std::vector<std::vector<double>> read, gradients;
+    for (PlainReader* r : {&turned, &kept}) {
+      plan::ParameterStore& store = r->model->parameters();
+      Tensor w = store.read("w");
+      for (std::int64_t i = 0; i < w.shape().elements(); ++i) w.data<double>()[i] *= factor;
+      store.write("w", w);
+      store.refresh();
+      r->plan->run({.slot = 0, .accumulate = false});
+      read.push_back(values_of(r->plan->prediction()));
+      EXPECT_EQ(read.back(), values_of(w));
+      gradients.push_back(values_of(store.read_gradient("w")));
+    }
+    EXPECT_EQ(gradients[0], gradients[1]);
+  }
 }
 
 }  // namespace

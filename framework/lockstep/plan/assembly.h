@@ -37,6 +37,7 @@ struct PlanStep {
   std::vector<int> sinks;            // buffers of parameter gradients that are final after this step
   double flops = 0;
   bool constant = false;  // its outputs are Constants
+  bool anew = false;      // computed in each run, though it reads parameters alone
 };
 
 struct Assembly {

@@ -23,6 +23,9 @@ namespace lockstep::kernels::native {
 // Only these weight gradients, of few positions and many channels, were faster in every run; elsewhere oneDNN's kernels
 // are asked for first.
 bool blocked_wins(const ConvolutionGeometry& g, BlockedDirection direction) {
+  const bool volume = !g.is_planar() && g.out_d() > 1;
+  if (volume && BlockedChannels(g).plain && direction == BlockedDirection::BackwardWeights && g.in_channels > 3)
+    return true;
   return direction == BlockedDirection::BackwardWeights && g.groups == 1 && g.is_planar() && g.kernel_h == 3 &&
          g.kernel_w == 3 && g.stride_h == 2 && g.stride_w == 2 && std::min(g.in_channels, g.out_channels) >= 128 &&
          g.out_h() * g.out_w() <= 14 * 14;

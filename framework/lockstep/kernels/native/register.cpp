@@ -158,8 +158,13 @@ void register_native_kernels(KernelRegistry& registry) {
                    kernel_row<ConvolutionOfNormOp>("conv2d_of_norm", convolution_of_norm),
                    kernel_row<ConvolutionOfNormBackwardWeightsOp>("conv2d_of_norm_backward_weights",
                                                                   convolution_of_norm_weights),
+                   kernel_row<ConvolutionOp>("conv3d", convolution),
+                   kernel_row<ConvolutionBackwardDataOp>("conv3d_backward_data", convolution_data),
+                   kernel_row<ConvolutionBackwardWeightsOp>("conv3d_backward_weights", convolution_weights),
                    kernel_row<PoolOp>("max_pool2d", max_pool),
                    kernel_row<PoolGradientOp>("max_pool2d_gradient", max_pool_gradient),
+                   kernel_row<PoolOp>("max_pool3d", max_pool),
+                   kernel_row<PoolGradientOp>("max_pool3d_gradient", max_pool_gradient),
                    kernel_row<CastOp>("cast", cast_kernel),
                },
                portable_by_level);

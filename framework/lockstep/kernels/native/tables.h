@@ -106,17 +106,18 @@ struct RowNormTable {
   void (*gradient)(const Backward&, const Factors&);
 };
 
-// Max pooling of one plane: `block` channels (1, 8 or 16) side by side, of which `channels` count and the others get 0.
-// x, dx [in_h][in_w][block]; y, index and dy [out_h][out_w][block]. A plane of block 1 takes strides along w of 1
-// and 2.
+// Max pooling of one image: `block` channels (1, 8 or 16) side by side, of which `channels` count and the others get 0.
+// x, dx [in_d][in_h][in_w][block]; y, index and dy [out_d][out_h][out_w][block]. An image of block 1 has a depth of 1,
+// and takes strides along w of 1 and 2.
 struct MaxPoolShape {
-  std::int64_t block, channels, in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride_w, padding_h, padding_w,
-      dilation_h, dilation_w;
+  std::int64_t block, channels, in_d, in_h, in_w, out_d, out_h, out_w, kernel_d, kernel_h, kernel_w, stride_d, stride_h,
+      stride_w, padding_d, padding_h, padding_w, dilation_d, dilation_h, dilation_w;
 };
 template <class T>
 struct MaxPoolTable {
   void (*forward)(const MaxPoolShape&, const T* x, T* y, std::uint8_t* index);
-  // Block 1 takes windows of 2 x 2 side by side without padding; 8 and 16 take 3 x 3 at every other position.
+  // Block 1 takes windows of 2 x 2 side by side without padding; 8 and 16 take 3 x 3 at every other position of a depth
+  // of 1, and all windows side by side without padding.
   void (*backward)(const MaxPoolShape&, const T* dy, const std::uint8_t* index, T* dx);
 };
 

@@ -24,9 +24,11 @@ constexpr std::int64_t kGroupBytes = 1 << 20, kMostGroupTiles = 56;
 ConvolutionGeometry transposed(const ConvolutionGeometry& g) {
   ConvolutionGeometry t = g;
   t.in_channels = g.out_channels;
+  t.in_d = g.out_d();
   t.in_h = g.out_h();
   t.in_w = g.out_w();
   t.out_channels = g.in_channels;
+  t.padding_d = g.kernel_d - 1 - g.padding_d;
   t.padding_h = 2 - g.padding_h;
   t.padding_w = 2 - g.padding_w;
   return t;
@@ -34,64 +36,12 @@ ConvolutionGeometry transposed(const ConvolutionGeometry& g) {
 
 }  // namespace
 
-bool supports_winograd(const ConvolutionGeometry& g) {
-  return g.is_planar() && g.groups == 1 && g.kernel_h == 3 && g.kernel_w == 3 && g.stride_h == 1 && g.stride_w == 1 &&
-         g.dilation_h == 1 && g.dilation_w == 1 && g.padding_h <= 2 && g.padding_w <= 2 && g.out_h() > 0 &&
-         g.out_w() > 0;
-}
-
-Layout winograd_weight_layout(const Shape& weight) {
-  const std::int64_t out = round_to_block(weight[0]), in = round_to_block(weight[1]), tap = kLanes * kLanes;
-  return {.padded = {out, in, 3, 3},
-          .strides = {in / kLanes * 9 * tap, 9 * tap, 3 * tap, tap},
-          .blocks = {{1, kLanes}, {0, kLanes}}};
-}
-
-WinogradShape::WinogradShape(const ConvolutionGeometry& geometry, int tile, const NativeKernels& kernels)
-    : g(geometry), table(tile == 2 ? &kernels.winograd2 : &kernels.winograd4), size(tile) {
-  check(supports_winograd(g) && (tile == 2 || tile == 4), "convolution",
-        "a {}x{} kernel with padding {}, {} on a {}x{} image in tiles of {} is none that Winograd's transforms compute",
-        g.kernel_h, g.kernel_w, g.padding_h, g.padding_w, g.in_h, g.in_w, tile);
-  planes = (size + 2) * (size + 2);
-  in_blocks = round_to_block(g.in_channels) / kLanes;
-  out_blocks = round_to_block(g.out_channels) / kLanes;
-  rows = (g.out_h() + size - 1) / size;
-  columns = (g.out_w() + size - 1) / size;
-  tiles = g.batch * rows * columns;
-}
-
-WinogradTiles WinogradShape::in_tiles(std::int64_t begin, std::int64_t count, std::int64_t plane) const {
-  return {.height = g.in_h,
-          .width = g.in_w,
-          .sample = in_blocks * in_plane(),
-          .rows = rows,
-          .columns = columns,
-          .padding_h = g.padding_h,
-          .padding_w = g.padding_w,
-          .begin = begin,
-          .count = count,
-          .plane = plane};
-}
-
-WinogradTiles WinogradShape::out_tiles(std::int64_t begin, std::int64_t count, std::int64_t plane) const {
-  return {.height = g.out_h(),
-          .width = g.out_w(),
-          .sample = out_blocks * out_plane(),
-          .rows = rows,
-          .columns = columns,
-          .padding_h = 0,
-          .padding_w = 0,
-          .begin = begin,
-          .count = count,
-          .plane = plane};
-}
-
 struct WinogradConvolution::Scratch {
   float *u, *v, *m;
 };
 
-// Products of a group of tiles with transformed weights: `outs` blocks of outputs from `out` on, `ins` blocks of inputs
-// from `in` on. Weights of a block of outputs lie u_block elements behind those of the one before.
+// Products of a group of tiles with transformed weights: `outs` blocks of outputs from `out` on, `ins` sources from
+// `in` on. Weights of a block of outputs lie u_block elements behind those of the one before.
 struct WinogradConvolution::Chunk {
   std::int64_t begin, count;  // tiles
   std::int64_t out = 0, outs = 0, in = 0, ins = 0;
@@ -108,19 +58,19 @@ WinogradConvolution::WinogradConvolution(const ConvolutionGeometry& g, Direction
       turned_(direction == Direction::BackwardData),
       workers_(omp_get_max_threads()) {
   const auto& s = shape_;
-  const std::int64_t block = kLanes * kLanes, bytes = s.planes * s.in_blocks * s.out_blocks * block * 4;
+  const std::int64_t block = kLanes * kLanes, bytes = s.planes * s.sources * s.out_blocks * block * 4;
   stored_ = bytes <= kStoredBytes;
   chunk_ = stored_ ? s.out_blocks : std::min<std::int64_t>(2, s.out_blocks);
   std::int64_t most = kStreamedTiles;
   if (stored_) {
-    const std::int64_t tile_bytes = s.planes * (s.in_blocks + s.out_blocks) * kLanes * 4;
+    const std::int64_t tile_bytes = s.planes * (s.sources + s.out_blocks) * kLanes * 4;
     most = std::clamp<std::int64_t>(kGroupBytes / tile_bytes / 14 * 14, 14, kMostGroupTiles);
   }
   tiles_ = even_groups(s.tiles, most, stored_ ? workers_ : 1);
-  u_plane_ = padded_plane((stored_ ? s.in_blocks : std::min(kChunkBlocks, s.in_blocks)) * chunk_ * block);
-  v_plane_ = padded_plane(s.in_blocks * tiles_ * kLanes);
+  u_plane_ = padded_plane((stored_ ? s.sources : std::min(kChunkBlocks, s.sources)) * chunk_ * block);
+  v_plane_ = padded_plane(s.sources * tiles_ * kLanes);
   m_plane_ = padded_plane(chunk_ * tiles_ * kLanes);
-  for (std::int64_t c = 0; c < std::min(kChunkBlocks, s.in_blocks); ++c)
+  for (std::int64_t c = 0; c < std::min(kChunkBlocks, s.sources); ++c)
     terms_.push_back({c * tiles_ * kLanes, c * block});
 }
 
@@ -137,18 +87,19 @@ WinogradConvolution::Scratch WinogradConvolution::scratch(float* workspace, std:
   return {stored_ ? common : mine, stored_ ? mine : common, mine + shape_.planes * own};
 }
 
-void WinogradConvolution::transform_weights(const float* w, std::int64_t out, std::int64_t in, float* u,
+void WinogradConvolution::transform_weights(const float* w, std::int64_t out, std::int64_t source, float* u,
                                             std::int64_t plane) const {
-  const std::int64_t block = turned_ ? in * shape_.out_blocks + out : out * shape_.in_blocks + in;
+  const std::int64_t depth = shape_.g.kernel_d, in = source / depth, slice = source % depth;
+  const std::int64_t block =
+      turned_ ? (in * shape_.out_blocks + out + 1) * depth - 1 - slice : out * shape_.sources + source;
   shape_.table->weights(w + block * 9 * kLanes * kLanes, turned_, u, plane);
 }
 
 // The lanes of a norm lie in the workspace behind the bias.
-void WinogradConvolution::transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t block,
+void WinogradConvolution::transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t source,
                                           float* v) const {
   const auto* norm = reinterpret_cast<const NormaliseLanes*>(a.workspace + bias_elements());
-  shape_.table->input(tiles, a.x + block * shape_.in_plane(), normalises_ ? norm + block : nullptr,
-                      v + block * tiles_ * kLanes);
+  shape_.transform_input(tiles, a.x, source, normalises_ ? norm : nullptr, v + source * tiles_ * kLanes);
 }
 
 // m [planes][outs][tiles_][16] = or += v times the chunk's weights; further chunks of inputs are added as whole sums.
@@ -181,11 +132,11 @@ void WinogradConvolution::multiply(const Chunk& chunk, const float* v, float* m)
 void WinogradConvolution::transform_output(const Arrays& a, const Chunk& c, const float* m) const {
   const WinogradTiles tiles = shape_.out_tiles(c.begin, c.count, m_plane_);
   for (std::int64_t out = 0; out < c.outs; ++out) {
-    const std::int64_t at = (c.out + out) * shape_.out_plane();
+    const std::int64_t at = (c.out + out) * shape_.out_image();
     const WinogradTable::Output o{.bias = a.bias != nullptr ? a.workspace + (c.out + out) * kLanes : nullptr,
                                   .addend = a.addend != nullptr ? a.addend + at : nullptr,
                                   .relu = a.relu};
-    shape_.table->output(tiles, m + out * tiles_ * kLanes, o, a.y + at);
+    shape_.transform_output(tiles, m + out * tiles_ * kLanes, o, a.y + at);
   }
 }
 
@@ -202,12 +153,12 @@ void WinogradConvolution::run(const Arrays& a) const {
 void WinogradConvolution::run_stored(const Arrays& a) const {
   const auto& s = shape_;
   const std::int64_t block = kLanes * kLanes;
-  parallel_for(s.out_blocks, s.in_blocks * s.planes * block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin * s.in_blocks; i < end * s.in_blocks; ++i)
-      transform_weights(a.w, i / s.in_blocks, i % s.in_blocks, scratch(a.workspace, 0).u + i * block, u_plane_);
+  parallel_for(s.out_blocks, s.sources * s.planes * block, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin * s.sources; i < end * s.sources; ++i)
+      transform_weights(a.w, i / s.sources, i % s.sources, scratch(a.workspace, 0).u + i * block, u_plane_);
   });
   const std::int64_t groups = (s.tiles + tiles_ - 1) / tiles_;
-  for_workers(workers_, groups, tiles_ * s.planes * s.in_blocks * s.out_blocks * block,
+  for_workers(workers_, groups, tiles_ * s.planes * s.sources * s.out_blocks * block,
               [&](std::int64_t worker, std::int64_t group) { run_block(a, group, scratch(a.workspace, worker)); });
 }
 
@@ -215,15 +166,15 @@ void WinogradConvolution::run_block(const Arrays& a, std::int64_t group, const S
   const auto& s = shape_;
   Chunk c{.begin = group * tiles_, .count = std::min(tiles_, s.tiles - group * tiles_)};
   c.outs = s.out_blocks;
-  c.ins = s.in_blocks;
+  c.ins = s.sources;
   c.u = scratch.u;
-  c.u_block = s.in_blocks * kLanes * kLanes;
+  c.u_block = s.sources * kLanes * kLanes;
   const WinogradTiles in = s.in_tiles(c.begin, c.count, v_plane_);
-  for (std::int64_t b = 0; b < s.in_blocks; ++b) transform_input(a, in, b, scratch.v);
+  for (std::int64_t b = 0; b < s.sources; ++b) transform_input(a, in, b, scratch.v);
   const std::int64_t next = c.begin + c.count, count = std::min(tiles_, s.tiles - next);
-  const std::int64_t calls = s.planes * ((s.out_blocks + 1) / 2) * ((s.in_blocks + kChunkBlocks - 1) / kChunkBlocks);
-  if (count > 0) c.read = {rows_of(s.in_tiles(next, count, 0), s.size, 2, s.in_blocks, a.x), {}, calls};
-  c.write = {rows_of(s.out_tiles(c.begin, c.count, 0), s.size, 0, s.out_blocks, a.y), {}, calls};
+  const std::int64_t calls = s.planes * ((s.out_blocks + 1) / 2) * ((s.sources + kChunkBlocks - 1) / kChunkBlocks);
+  if (count > 0) c.read = {s.in_rows(next, count, a.x), {}, calls};
+  c.write = {s.out_rows(c.begin, c.count, s.out_blocks, a.y), {}, calls};
   multiply(c, scratch.v, scratch.m);
   transform_output(a, c, scratch.m);
 }
@@ -235,10 +186,10 @@ void WinogradConvolution::run_streamed(const Arrays& a) const {
   for (std::int64_t begin = 0; begin < s.tiles; begin += tiles_) {
     const Chunk c{.begin = begin, .count = std::min(tiles_, s.tiles - begin)};
     const WinogradTiles in = s.in_tiles(begin, c.count, v_plane_);
-    parallel_for(s.in_blocks, c.count * s.planes * kLanes, [&](std::int64_t first, std::int64_t last) {
+    parallel_for(s.sources, c.count * s.planes * kLanes, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t b = first; b < last; ++b) transform_input(a, in, b, v);
     });
-    for_workers(workers_, chunks, c.count * s.planes * s.in_blocks * chunk_ * kLanes * kLanes,
+    for_workers(workers_, chunks, c.count * s.planes * s.sources * chunk_ * kLanes * kLanes,
                 [&](std::int64_t worker, std::int64_t chunk) { run_chunk(a, c, chunk, scratch(a.workspace, worker)); });
   }
 }
@@ -251,18 +202,18 @@ void WinogradConvolution::run_chunk(const Arrays& a, const Chunk& tiles, std::in
   c.out = chunk * chunk_;
   c.outs = std::min(chunk_, s.out_blocks - c.out);
   c.u = scratch.u;
-  c.u_block = std::min(kChunkBlocks, s.in_blocks) * block;
-  for (c.in = 0; c.in < s.in_blocks; c.in += kChunkBlocks) {
-    c.ins = std::min(kChunkBlocks, s.in_blocks - c.in);
+  c.u_block = std::min(kChunkBlocks, s.sources) * block;
+  for (c.in = 0; c.in < s.sources; c.in += kChunkBlocks) {
+    c.ins = std::min(kChunkBlocks, s.sources - c.in);
     for (std::int64_t i = 0; i < c.outs * c.ins; ++i)
       transform_weights(a.w, c.out + i / c.ins, c.in + i % c.ins, scratch.u + i / c.ins * c.u_block + i % c.ins * block,
                         u_plane_);
     const std::int64_t next = c.in + kChunkBlocks;  // of the weights, not yet transformed
-    const std::int64_t out = next < s.in_blocks ? c.out : c.out + chunk_, in = next < s.in_blocks ? next : 0;
-    const std::int64_t outs = std::min(chunk_, s.out_blocks - out), ins = std::min(kChunkBlocks, s.in_blocks - in);
+    const std::int64_t out = next < s.sources ? c.out : c.out + chunk_, in = next < s.sources ? next : 0;
+    const std::int64_t outs = std::min(chunk_, s.out_blocks - out), ins = std::min(kChunkBlocks, s.sources - in);
     c.read = c.write = {};
-    if (outs > 0) {
-      const std::int64_t row = (turned_ ? s.out_blocks : s.in_blocks) * 9 * block;
+    if (outs > 0 && !(turned_ && s.g.kernel_d > 1)) {
+      const std::int64_t row = (turned_ ? s.out_blocks : s.sources) * 9 * block;
       const std::int64_t first = turned_ ? in : out, column = turned_ ? out : in;
       const std::int64_t lines = (turned_ ? outs : ins) * 9 * kLanes;
       c.read = {{.base = a.w + first * row + column * 9 * block,
@@ -274,9 +225,7 @@ void WinogradConvolution::run_chunk(const Arrays& a, const Chunk& tiles, std::in
                 {},
                 s.planes};
     }
-    if (next >= s.in_blocks)
-      c.write = {
-          rows_of(s.out_tiles(c.begin, c.count, 0), s.size, 0, c.outs, a.y + c.out * s.out_plane()), {}, s.planes};
+    if (next >= s.sources) c.write = {s.out_rows(c.begin, c.count, c.outs, a.y + c.out * s.out_image()), {}, s.planes};
     multiply(c, scratch.v, scratch.m);
   }
   transform_output(a, c, scratch.m);

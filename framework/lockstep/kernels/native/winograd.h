@@ -1,7 +1,9 @@
 // Winograd's convolutions F(4x4, 3x3) and F(2x2, 3x3) in f32: 3x3 kernels with stride and dilation 1, one group,
-// padding 0 to 2 and images of any size, forward and both gradients. x and y are in blocks of 16 channels (nChw16c),
-// weights and their gradient in blocks [16 in][16 out] (OIhw16i16o), for all three directions; the channels that fill a
-// block up are 0 in inputs, and are written as 0. Tiles go through transform, products and transform back in groups
+// padding 0 to 2 and images of any size, forward and both gradients. Over three axes (a kernel of depth 1 to 3) each
+// slice of the output is the sum of such convolutions of neighbouring slices of the input. x and y are in blocks of 16
+// channels (nChw16c, nCdhw16c), weights and their gradient in blocks [16 in][16 out] (OIhw16i16o, OIdhw16i16o), for all
+// three directions; the channels that fill a block up are 0 in inputs, and are written as 0. Tiles go through
+// transform, products and transform back in groups
 // that stay in the second-level cache. Each sum runs in an order that the geometry fixes: over chunks of kWinogradChunk
 // channels, and in weight gradients over parts of the tiles. Threads, levels and block sizes change no bit. Immutable
 // after construction; running works on OpenMP threads, and neither allocates nor throws. The workspace is for as many
@@ -14,6 +16,7 @@
 
 #include "lockstep/graph/layout.h"
 #include "lockstep/kernels/common/geometry.h"
+#include "lockstep/kernels/native/memory_ahead.h"
 #include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/kernels/native/winograd_norm.h"
 #include "lockstep/kernels/options.h"
@@ -39,11 +42,25 @@ struct WinogradShape {
   const WinogradTable* table;
   std::int64_t size, planes;  // of a tile: outputs along an axis; transformed numbers
   std::int64_t in_blocks, out_blocks, rows, columns, tiles;
+  // What a sum runs over: for each block of inputs, the slices of the kernel. Source s is slice s % kernel_d of block
+  // s / kernel_d. Weights of 3x3 taps are numbered by block of outputs and source.
+  std::int64_t sources;
 
-  std::int64_t in_plane() const { return g.in_h * g.in_w * kLanes; }  // elements of a block of a sample
-  std::int64_t out_plane() const { return g.out_h() * g.out_w() * kLanes; }
+  std::int64_t in_image() const { return g.in_d * g.in_h * g.in_w * kLanes; }  // elements of a block of a sample
+  std::int64_t out_image() const { return g.out_d() * g.out_h() * g.out_w() * kLanes; }
   WinogradTiles in_tiles(std::int64_t begin, std::int64_t count, std::int64_t plane) const;
   WinogradTiles out_tiles(std::int64_t begin, std::int64_t count, std::int64_t plane) const;
+
+  // The rows of x and of `blocks` blocks of outputs of y that tiles read and write, for prefetches; none over three
+  // axes.
+  MemoryRegion in_rows(std::int64_t begin, std::int64_t count, const float* x) const;
+  MemoryRegion out_rows(std::int64_t begin, std::int64_t count, std::int64_t blocks, const float* y) const;
+
+  // The transforms of WinogradTable: of a source of x (norm: of all blocks), and of one block of outputs of y and dy.
+  void transform_input(const WinogradTiles& tiles, const float* x, std::int64_t source, const NormaliseLanes* norm,
+                       float* v) const;
+  void transform_output(const WinogradTiles& tiles, const float* m, const WinogradTable::Output& o, float* y) const;
+  void transform_slopes(const WinogradTiles& tiles, const float* dy, float* z) const;
 };
 
 // y = [relu](x * w + bias + addend); or dx of the same geometry, with dy in place of x.
@@ -70,7 +87,7 @@ class WinogradConvolution {
   struct Scratch;
   struct Chunk;
   Scratch scratch(float* workspace, std::int64_t worker) const;
-  void transform_weights(const float* w, std::int64_t out, std::int64_t in, float* u, std::int64_t plane) const;
+  void transform_weights(const float* w, std::int64_t out, std::int64_t source, float* u, std::int64_t plane) const;
   void transform_output(const Arrays& a, const Chunk& c, const float* m) const;
   void multiply(const Chunk& c, const float* v, float* m) const;
   void run_stored(const Arrays& a) const;
@@ -79,7 +96,7 @@ class WinogradConvolution {
   void run_chunk(const Arrays& a, const Chunk& tiles, std::int64_t chunk, const Scratch& s) const;
   std::int64_t bias_elements() const { return shape_.out_blocks * kLanes; }
   std::int64_t lane_elements() const { return bias_elements() + (normalises_ ? norm_elements(shape_.in_blocks) : 0); }
-  void transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t block, float* v) const;
+  void transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t source, float* v) const;
 
   const NativeKernels& kernels_;
   WinogradShape shape_;
@@ -116,7 +133,7 @@ class WinogradGradient {
   void run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s) const;
   void sum_bias(const Arrays& a) const;
   std::int64_t lane_elements() const { return normalises_ ? norm_elements(shape_.in_blocks) : 0; }
-  void transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t block, float* v) const;
+  void transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t source, float* v) const;
 
   const NativeKernels& kernels_;
   WinogradShape shape_;

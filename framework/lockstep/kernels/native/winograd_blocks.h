@@ -7,7 +7,6 @@
 
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
-#include "lockstep/kernels/native/memory_ahead.h"
 #include "lockstep/kernels/native/rounding.h"
 #include "lockstep/kernels/native/tables.h"
 
@@ -35,21 +34,6 @@ void for_workers(std::int64_t workers, std::int64_t items, std::int64_t work, co
       for (std::int64_t i = range.begin; i < range.end; ++i) body(worker, i);
     }
   });
-}
-
-// The rows of an image's blocks that tiles read or write; `overlap` rows more than their own.
-inline MemoryRegion rows_of(const WinogradTiles& t, std::int64_t size, std::int64_t overlap, std::int64_t blocks,
-                            const float* x) {
-  const std::int64_t first = t.begin / t.columns, last = (t.begin + t.count - 1) / t.columns;  // rows of tiles
-  const std::int64_t sample = first / t.rows, samples = last / t.rows - sample + 1;
-  return {.base = x + sample * t.sample,
-          .outer = samples,
-          .outer_stride = t.sample,
-          .inner = blocks,
-          .inner_stride = t.height * t.width * kLanes,
-          .skip = std::min(t.height, first % t.rows * size) * t.width,
-          .end = t.height * t.width,
-          .last_end = std::min(t.height, (last % t.rows + 1) * size + overlap) * t.width};
 }
 
 }  // namespace lockstep::kernels::native

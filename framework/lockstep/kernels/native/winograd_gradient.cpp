@@ -33,30 +33,30 @@ WinogradGradient::WinogradGradient(const ConvolutionGeometry& g, int tile, const
                                    bool normalises)
     : kernels_(kernels), shape_(g, tile, kernels), normalises_(normalises), workers_(omp_get_max_threads()) {
   const auto& s = shape_;
-  const std::int64_t weights = s.in_blocks * s.out_blocks * kBlock;
+  const std::int64_t weights = s.sources * s.out_blocks * kBlock;
   parts_ = std::max<std::int64_t>(1, s.tiles / (weights >= kWideWeights ? kWidePartTiles : kPartTiles));
   slots_ = std::min(parts_, kMostSlots);
   by_parts_ = weights <= kWeightsByParts;
   const std::int64_t part_tiles = (s.tiles + parts_ - 1) / parts_;
   if (by_parts_) {
-    const std::int64_t most = kSumBytes / (s.planes * s.in_blocks * kBlock * 4) / 2 * 2;
+    const std::int64_t most = kSumBytes / (s.planes * s.sources * kBlock * 4) / 2 * 2;
     out_chunk_ = std::min(s.out_blocks, std::max<std::int64_t>(2, most));
-    in_chunk_ = s.in_blocks;
+    in_chunk_ = s.sources;
     const std::int64_t tile_bytes = s.planes * (in_chunk_ + out_chunk_) * kLanes * 4;
     tiles_ = even_groups(part_tiles, std::clamp<std::int64_t>(kGroupBytes / tile_bytes, 16, kMostGroupTiles), 1);
     v_plane_ = padded_plane(in_chunk_ * tiles_ * kLanes);
     z_plane_ = padded_plane(out_chunk_ * tiles_ * kLanes);
   } else {
     out_chunk_ = std::min<std::int64_t>(2, s.out_blocks);
-    in_chunk_ = std::min<std::int64_t>(4, s.in_blocks);
+    in_chunk_ = std::min<std::int64_t>(4, s.sources);
     tiles_ = std::max<std::int64_t>(1, part_tiles);
-    v_plane_ = padded_plane(s.in_blocks * tiles_ * kLanes);
+    v_plane_ = padded_plane(s.sources * tiles_ * kLanes);
     z_plane_ = padded_plane(s.out_blocks * tiles_ * kLanes);
   }
   u_plane_ = padded_plane(out_chunk_ * in_chunk_ * kBlock);
 }
 
-std::int64_t WinogradGradient::dw_elements() const { return shape_.in_blocks * shape_.out_blocks * 9 * kBlock; }
+std::int64_t WinogradGradient::dw_elements() const { return shape_.sources * shape_.out_blocks * 9 * kBlock; }
 
 std::size_t WinogradGradient::workspace_bytes() const {
   const std::int64_t tiles = shape_.planes * (v_plane_ + z_plane_), sums = shape_.planes * u_plane_;
@@ -74,11 +74,10 @@ WinogradGradient::Scratch WinogradGradient::scratch(float* workspace, std::int64
 }
 
 // The lanes of a norm lie at the beginning of the workspace.
-void WinogradGradient::transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t block,
+void WinogradGradient::transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t source,
                                        float* v) const {
   const auto* norm = reinterpret_cast<const NormaliseLanes*>(a.workspace);
-  shape_.table->input(tiles, a.x + block * shape_.in_plane(), normalises_ ? norm + block : nullptr,
-                      v + block * tiles_ * kLanes);
+  shape_.transform_input(tiles, a.x, source, normalises_ ? norm : nullptr, v + source * tiles_ * kLanes);
 }
 
 void WinogradGradient::run(const Arrays& a) const {
@@ -104,7 +103,7 @@ void WinogradGradient::run_by_parts(const Arrays& a) const {
                   run_part(a, part, item % chunks, own, part > parts.begin, dw);
               });
   if (slots_ == 1) return;
-  parallel_for(s.in_blocks * s.out_blocks, slots_ * 9 * kBlock, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(s.sources * s.out_blocks, slots_ * 9 * kBlock, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t slot = 1; slot < slots_; ++slot) {
       const float* const partial = scratch(a.workspace, 0).partial + (slot - 1) * dw_elements();
       for (std::int64_t i = begin * 9 * kBlock; i < end * 9 * kBlock; ++i) a.dw[i] += partial[i];
@@ -118,22 +117,22 @@ void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t
   const auto& s = shape_;
   const Range range = part_of(s.tiles, parts_, part);
   const std::int64_t out = chunk * out_chunk_, outs = std::min(out_chunk_, s.out_blocks - out);
-  const float* const dy = a.dy + out * s.out_plane();
+  const float* const dy = a.dy + out * s.out_image();
   const BlockedTable::Term term{0, 0};
   for (std::int64_t begin = range.begin; begin < range.end; begin += tiles_) {
     const std::int64_t count = std::min(tiles_, range.end - begin), next = begin + count;
     const WinogradTiles in = s.in_tiles(begin, count, v_plane_), slopes = s.out_tiles(begin, count, z_plane_);
-    for (std::int64_t b = 0; b < s.in_blocks; ++b) transform_input(a, in, b, scratch.v);
+    for (std::int64_t b = 0; b < s.sources; ++b) transform_input(a, in, b, scratch.v);
     for (std::int64_t b = 0; b < outs; ++b)
-      s.table->slopes(slopes, dy + b * s.out_plane(), scratch.z + b * tiles_ * kLanes);
+      s.transform_slopes(slopes, dy + b * s.out_image(), scratch.z + b * tiles_ * kLanes);
     const std::int64_t following = std::min(tiles_, range.end - next);
     MemoryAhead read;
     if (following > 0)
-      read = {rows_of(s.in_tiles(next, following, 0), s.size, 2, s.in_blocks, a.x),
-              rows_of(s.out_tiles(next, following, 0), s.size, 0, outs, dy), s.planes * ((outs + 1) / 2) * s.in_blocks};
+      read = {s.in_rows(next, following, a.x), s.out_rows(next, following, outs, dy),
+              s.planes * ((outs + 1) / 2) * s.sources};
     for (std::int64_t plane = 0; plane < s.planes; ++plane) {
       for (std::int64_t o = 0; o < outs; o += 2) {
-        for (std::int64_t b = 0; b < s.in_blocks; ++b) {
+        for (std::int64_t b = 0; b < s.sources; ++b) {
           kernels_.blocked.outer({.positions = count,
                                   .vectors = std::min<std::int64_t>(2, outs - o),
                                   .inputs = kLanes,
@@ -143,36 +142,35 @@ void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t
                                   .x_step = kLanes,
                                   .dy = scratch.z + plane * z_plane_ + o * tiles_ * kLanes,
                                   .dy_vector = tiles_ * kLanes,
-                                  .dw = scratch.u + plane * u_plane_ + (o * s.in_blocks + b) * kBlock,
-                                  .dw_vector = s.in_blocks * kBlock,
+                                  .dw = scratch.u + plane * u_plane_ + (o * s.sources + b) * kBlock,
+                                  .dw_vector = s.sources * kBlock,
                                   .add = begin > range.begin,
                                   .read = read.next()});
         }
       }
     }
   }
-  dw += out * s.in_blocks * 9 * kBlock;
-  for (std::int64_t i = 0; i < outs * s.in_blocks; ++i)
+  dw += out * s.sources * 9 * kBlock;
+  for (std::int64_t i = 0; i < outs * s.sources; ++i)
     s.table->gradient(scratch.u + i * kBlock, u_plane_, add, dw + i * 9 * kBlock);
 }
 
 void WinogradGradient::run_by_chunks(const Arrays& a) const {
   const auto& s = shape_;
   const Scratch common = scratch(a.workspace, 0);
-  const std::int64_t outs = (s.out_blocks + out_chunk_ - 1) / out_chunk_,
-                     ins = (s.in_blocks + in_chunk_ - 1) / in_chunk_;
+  const std::int64_t outs = (s.out_blocks + out_chunk_ - 1) / out_chunk_, ins = (s.sources + in_chunk_ - 1) / in_chunk_;
   for (std::int64_t part = 0; part < parts_; ++part) {
     const Range range = part_of(s.tiles, parts_, part);
     const WinogradTiles in = s.in_tiles(range.begin, range.size(), v_plane_);
     const WinogradTiles slopes = s.out_tiles(range.begin, range.size(), z_plane_);
-    parallel_for(s.in_blocks + s.out_blocks, range.size() * s.planes * kLanes,
+    parallel_for(s.sources + s.out_blocks, range.size() * s.planes * kLanes,
                  [&](std::int64_t first, std::int64_t last) {
                    for (std::int64_t b = first; b < last; ++b) {
-                     const std::int64_t o = b - s.in_blocks;
+                     const std::int64_t o = b - s.sources;
                      if (o < 0) {
                        transform_input(a, in, b, common.v);
                      } else {
-                       s.table->slopes(slopes, a.dy + o * s.out_plane(), common.z + o * tiles_ * kLanes);
+                       s.transform_slopes(slopes, a.dy + o * s.out_image(), common.z + o * tiles_ * kLanes);
                      }
                    }
                  });
@@ -185,18 +183,14 @@ void WinogradGradient::run_by_chunks(const Arrays& a) const {
 // The sums of one part for a chunk of weights, which are transformed back at once.
 void WinogradGradient::run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch) const {
   const auto& s = shape_;
-  const std::int64_t columns = (s.in_blocks + in_chunk_ - 1) / in_chunk_;
+  const std::int64_t columns = (s.sources + in_chunk_ - 1) / in_chunk_;
   const std::int64_t out = chunk / columns * out_chunk_, in = chunk % columns * in_chunk_;
-  const std::int64_t outs = std::min(out_chunk_, s.out_blocks - out), ins = std::min(in_chunk_, s.in_blocks - in);
-  float* const dw = a.dw + (out * s.in_blocks + in) * 9 * kBlock;
+  const std::int64_t outs = std::min(out_chunk_, s.out_blocks - out), ins = std::min(in_chunk_, s.sources - in);
+  float* const dw = a.dw + (out * s.sources + in) * 9 * kBlock;
   const std::int64_t lines = ins * 9 * kLanes;
-  MemoryAhead write({.base = dw,
-                     .outer = outs,
-                     .outer_stride = s.in_blocks * 9 * kBlock,
-                     .inner = 1,
-                     .end = lines,
-                     .last_end = lines},
-                    {}, s.planes * ins);
+  MemoryAhead write(
+      {.base = dw, .outer = outs, .outer_stride = s.sources * 9 * kBlock, .inner = 1, .end = lines, .last_end = lines},
+      {}, s.planes * ins);
   const BlockedTable::Term term{0, 0};
   for (std::int64_t plane = 0; plane < s.planes; ++plane) {
     for (std::int64_t b = 0; b < ins; ++b) {
@@ -217,18 +211,18 @@ void WinogradGradient::run_chunk(const Arrays& a, std::int64_t part, std::int64_
   for (std::int64_t o = 0; o < outs; ++o) {
     for (std::int64_t b = 0; b < ins; ++b)
       s.table->gradient(scratch.u + (o * in_chunk_ + b) * kBlock, u_plane_, part > 0,
-                        dw + (o * s.in_blocks + b) * 9 * kBlock);
+                        dw + (o * s.sources + b) * 9 * kBlock);
   }
 }
 
 void WinogradGradient::sum_bias(const Arrays& a) const {
   const auto& s = shape_;
-  const std::int64_t positions = s.g.out_h() * s.g.out_w();
-  parallel_for(s.out_blocks, s.g.batch * s.out_plane(), [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t positions = s.g.out_d() * s.g.out_h() * s.g.out_w();
+  parallel_for(s.out_blocks, s.g.batch * s.out_image(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       double sums[kLanes] = {};
       for (std::int64_t n = 0; n < s.g.batch; ++n)
-        kernels_.blocked.sum(positions, a.dy + (n * s.out_blocks + b) * s.out_plane(), sums);
+        kernels_.blocked.sum(positions, a.dy + (n * s.out_blocks + b) * s.out_image(), sums);
       const std::int64_t channels = std::min<std::int64_t>(kLanes, s.g.out_channels - b * kLanes);
       for (std::int64_t l = 0; l < channels; ++l) a.dbias[b * kLanes + l] = static_cast<float>(sums[l]);
     }

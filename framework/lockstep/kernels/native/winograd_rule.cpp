@@ -49,8 +49,9 @@ int winograd_tile(const ConvolutionGeometry& g, const KernelOptions& options) {
   if (!native_fused() && options.bits != KernelOptions::Bits::Portable) return 0;
   if (std::min(g.in_channels, g.out_channels) < kLeastChannels) return 0;
   const std::int64_t tile = math == KernelOptions::ConvMath::Fast ? 4 : 2;
-  const std::int64_t tiles = g.batch * ((g.out_h() + tile - 1) / tile) * ((g.out_w() + tile - 1) / tile);
-  const bool filled = 2 * g.batch * g.out_h() * g.out_w() >= tiles * tile * tile;
+  const std::int64_t slices = g.batch * g.out_d();
+  const std::int64_t tiles = slices * ((g.out_h() + tile - 1) / tile) * ((g.out_w() + tile - 1) / tile);
+  const bool filled = 2 * slices * g.out_h() * g.out_w() >= tiles * tile * tile;
   return tiles >= kLeastTiles && filled ? static_cast<int>(tile) : 0;
 }
 

@@ -1,109 +1,10 @@
-// Max pooling of a plane, for table.cpp: lanes are the channels of a block, or neighbouring windows of a plain row.
-// Positions are counted in f32, which holds those of all windows that u8 can tell.
+// Max pooling of an image, for table.cpp: lanes are the channels of a block, or neighbouring windows of a plain row.
 #pragma once
 
-#include "lockstep/kernels/native/levels/lanes.h"
+#include "lockstep/kernels/native/levels/pool_lanes.h"
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
-
-constexpr float kLowest = -__builtin_inff();
-
-LOCKSTEP_INLINE void take_larger(NativeF32& best, NativeF32& at, NativeF32 v, NativeF32 position) {
-#if defined(__AVX512F__)
-  const __mmask16 number = _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_ORD_Q);
-  const __mmask16 stay = _mm512_mask_cmp_ps_mask(number, (__m512)v, (__m512)best, _CMP_NGT_UQ);
-  best = (NativeF32)_mm512_mask_mov_ps((__m512)v, stay, (__m512)best);
-  at = (NativeF32)_mm512_mask_mov_ps((__m512)position, stay, (__m512)at);
-#else
-  const auto larger = (v > best) | (v != v);
-  best = larger ? v : best;
-  at = larger ? position : at;
-#endif
-}
-template <int N>
-LOCKSTEP_INLINE void take_larger(Vector<N>& best, Vector<N>& at, Vector<N> v, float position) {
-  if constexpr (N == kNative) {
-    take_larger(best.value, at.value, v.value, NativeF32{} + position);
-  } else {
-    take_larger(best.low, at.low, v.low, position);
-    take_larger(best.high, at.high, v.high, position);
-  }
-}
-
-// The maxima of windows and their positions: of equal values the first, of values with a NaN the last NaN.
-template <int N>
-struct Maxima {
-  Vector<N> value, at;
-
-  LOCKSTEP_INLINE void take(Vector<N> v, float position) { take_larger(value, at, v, position); }
-};
-
-// A block's lanes; half a register where registers are wider.
-template <int Block>
-struct BlockLanes {
-  static constexpr int kWidth = Block < kNative ? kNative : Block;
-  template <class T>
-  LOCKSTEP_INLINE static Vector<kWidth> load(const T* p) {
-    if constexpr (Block < kNative) {
-      return LOCKSTEP_LEVEL::load(p, Block);
-    } else {
-      return LOCKSTEP_LEVEL::load<Block>(p);
-    }
-  }
-  template <class T>
-  LOCKSTEP_INLINE static void store(T* p, Vector<kWidth> v) {
-    if constexpr (Block < kNative) {
-      LOCKSTEP_LEVEL::store(p, v, Block);
-    } else {
-      LOCKSTEP_LEVEL::store(p, v);
-    }
-  }
-};
-
-// The taps of a window along one dimension that are inside the image.
-struct Taps {
-  std::int64_t begin, end;
-};
-LOCKSTEP_INLINE Taps taps_inside(std::int64_t start, std::int64_t in, std::int64_t kernel, std::int64_t dilation) {
-  Taps taps{0, kernel};
-  if (start < 0) taps.begin = (-start + dilation - 1) / dilation;
-  if (start + (kernel - 1) * dilation >= in) taps.end = start < in ? (in - start + dilation - 1) / dilation : 0;
-  return taps.begin < taps.end ? taps : Taps{0, 0};
-}
-
-// Takes every other element of a and then of b; and the reverse.
-template <int N>
-LOCKSTEP_INLINE Vector<N> even(Vector<N> a, Vector<N> b) {
-  if constexpr (N != kNative) {
-    return {even(a.low, a.high), even(b.low, b.high)};
-  } else if constexpr (N == 16) {
-    return {__builtin_shufflevector(a.value, b.value, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)};
-  } else if constexpr (N == 8) {
-    return {__builtin_shufflevector(a.value, b.value, 0, 2, 4, 6, 8, 10, 12, 14)};
-  } else {
-    return {__builtin_shufflevector(a.value, b.value, 0, 2, 4, 6)};
-  }
-}
-
-struct TwoLanes {
-  Lanes first, second;
-};
-LOCKSTEP_INLINE TwoLanes zip(Lanes a, Lanes b) {
-#if defined(__AVX512F__)
-  return {{__builtin_shufflevector(a.value, b.value, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)},
-          {__builtin_shufflevector(a.value, b.value, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)}};
-#else
-  float u[kLanes], v[kLanes], both[2 * kLanes];
-  store(u, a);
-  store(v, b);
-  for (int l = 0; l < kLanes; ++l) {
-    both[2 * l] = u[l];
-    both[2 * l + 1] = v[l];
-  }
-  return {load(both), load(both + kLanes)};
-#endif
-}
 
 template <class T>
 struct MaxPool {
@@ -117,29 +18,47 @@ struct MaxPool {
     const auto keep = [=](Vector<kWidth> v) {
       return each([](NativeF32 c, NativeF32 u) { return c != 0 ? u : NativeF32{}; }, counts, v);
     };
-    const bool three = s.kernel_h == 3 && s.kernel_w == 3 && s.dilation_h == 1 && s.dilation_w == 1;
-    for (std::int64_t oh = 0; oh < s.out_h; ++oh) {
-      const std::int64_t top = oh * s.stride_h - s.padding_h;
+    const bool three = s.kernel_d == 1 && s.kernel_h == 3 && s.kernel_w == 3 && s.dilation_h == 1 && s.dilation_w == 1;
+    const bool two = s.kernel_h == 2 && s.kernel_w == 2 && s.dilation_d == 1 && s.dilation_h == 1 && s.dilation_w == 1;
+    for (std::int64_t row = 0; row < s.out_d * s.out_h; ++row) {
+      const std::int64_t front = row / s.out_h * s.stride_d - s.padding_d;
+      const std::int64_t top = row % s.out_h * s.stride_h - s.padding_h;
+      const Taps slices = taps_inside(front, s.in_d, s.kernel_d, s.dilation_d);
       const Taps rows = taps_inside(top, s.in_h, s.kernel_h, s.dilation_h);
       for (std::int64_t ow = 0; ow < s.out_w; ++ow, y += Block, index += Block) {
         const std::int64_t left = ow * s.stride_w - s.padding_w;
         const Taps cols = taps_inside(left, s.in_w, s.kernel_w, s.dilation_w);
-        const bool empty = rows.begin == rows.end || cols.begin == cols.end;
-        const float first = empty ? 0 : static_cast<float>(rows.begin * s.kernel_w + cols.begin);
+        const bool empty = slices.begin == slices.end || rows.begin == rows.end || cols.begin == cols.end;
+        const std::int64_t corner = (slices.begin * s.kernel_h + rows.begin) * s.kernel_w + cols.begin;
+        const float first = empty ? 0 : static_cast<float>(corner);
         Maxima<kWidth> best{broadcast<kWidth>(kLowest), broadcast<kWidth>(first)};
-        const T* from = x + (top * s.in_w + left) * Block;
-        if (three && rows.end - rows.begin == 3 && cols.end - cols.begin == 3) {
+        const T* from = x + ((front * s.in_h + top) * s.in_w + left) * Block;
+        if (three && !empty && rows.end - rows.begin == 3 && cols.end - cols.begin == 3) {
 #pragma GCC unroll 3
           for (int r = 0; r < 3; ++r) {
 #pragma GCC unroll 3
             for (int c = 0; c < 3; ++c)
               best.take(L::load(from + (r * s.in_w + c) * Block), static_cast<float>(r * 3 + c));
           }
+        } else if (two && !empty && rows.end - rows.begin == 2 && cols.end - cols.begin == 2) {
+          for (std::int64_t d = slices.begin; d < slices.end; ++d) {
+            const T* taps = from + d * s.in_h * s.in_w * Block;
+            const auto position = static_cast<float>(d * 4);
+#pragma GCC unroll 2
+            for (int r = 0; r < 2; ++r) {
+#pragma GCC unroll 2
+              for (int c = 0; c < 2; ++c)
+                best.take(L::load(taps + (r * s.in_w + c) * Block), position + static_cast<float>(r * 2 + c));
+            }
+          }
         } else {
-          for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-            for (std::int64_t c = cols.begin; c < cols.end; ++c)
-              best.take(L::load(from + (r * s.dilation_h * s.in_w + c * s.dilation_w) * Block),
-                        static_cast<float>(r * s.kernel_w + c));
+          for (std::int64_t d = slices.begin; d < slices.end; ++d) {
+            for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+              const T* taps = from + (d * s.dilation_d * s.in_h + r * s.dilation_h) * s.in_w * Block;
+              for (std::int64_t c = cols.begin; c < cols.end; ++c)
+                best.take(L::load(taps + c * s.dilation_w * Block),
+                          static_cast<float>((d * s.kernel_h + r) * s.kernel_w + c));
+            }
           }
         }
         L::store(y, keep(best.value));
@@ -274,6 +193,35 @@ struct MaxPool {
     }
   }
 
+  // Windows side by side. Positions behind the last window get 0.
+  template <int Block>
+  static void side_by_side_backward(const MaxPoolShape& s, const T* dy, const std::uint8_t* index, T* dx) {
+    using L = BlockLanes<Block>;
+    using V = Vector<L::kWidth>;
+    const V zero = broadcast<L::kWidth>(0);
+    for (std::int64_t row = 0; row < s.in_d * s.in_h; ++row, dx += s.in_w * Block) {
+      const std::int64_t d = row / s.in_h, h = row % s.in_h, od = d / s.kernel_d, oh = h / s.kernel_h;
+      const std::int64_t from = (od * s.out_h + oh) * s.out_w, windows = od < s.out_d && oh < s.out_h ? s.out_w : 0;
+      const auto first = static_cast<float>((d % s.kernel_d * s.kernel_h + h % s.kernel_h) * s.kernel_w);
+      std::int64_t w = 0;
+      for (std::int64_t o = from; o < from + windows; ++o) {
+        const V at = L::load(index + o * Block), gradient = L::load(dy + o * Block);
+        for (std::int64_t c = 0; c < s.kernel_w && w < s.in_w; ++c, ++w) {
+          const float p = first + static_cast<float>(c);
+          L::store(dx + w * Block,
+                   each([p](NativeF32 u, NativeF32 v) { return u == p ? v : NativeF32{}; }, at, gradient));
+        }
+      }
+      for (; w < s.in_w; ++w) L::store(dx + w * Block, zero);
+    }
+  }
+
+  template <int Block>
+  static void backward_of(const MaxPoolShape& s, const T* dy, const std::uint8_t* index, T* dx) {
+    s.stride_w == s.kernel_w ? side_by_side_backward<Block>(s, dy, index, dx)
+                             : blocked_backward<Block>(s, dy, index, dx);
+  }
+
   // Row h of the image takes from row h / 2 of the windows where their position is in row h % 2.
   static void plain_backward(const MaxPoolShape& s, const T* dy, const std::uint8_t* index, T* dx) {
     for (std::int64_t h = 0; h < s.in_h; ++h, dx += s.in_w) {
@@ -298,8 +246,8 @@ struct MaxPool {
 
   static void backward(const MaxPoolShape& s, const T* dy, const std::uint8_t* index, T* dx) {
     if (s.block == 1) return plain_backward(s, dy, index, dx);
-    if (s.block == 8) return blocked_backward<8>(s, dy, index, dx);
-    blocked_backward<16>(s, dy, index, dx);
+    if (s.block == 8) return backward_of<8>(s, dy, index, dx);
+    backward_of<16>(s, dy, index, dx);
   }
 
   static constexpr MaxPoolTable<T> table{forward, backward};
