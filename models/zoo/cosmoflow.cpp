@@ -20,6 +20,7 @@ std::int64_t next_size(std::int64_t size, std::int64_t kernel) { return (size + 
 std::int64_t features(const CosmoFlowConfig& c) {
   check(c.width >= 1 && c.levels >= 1 && c.levels <= 10 && (c.kernel == 2 || c.kernel == 3), "cosmoflow",
         "width {}, {} levels, kernel {}: expected at least 1, 1 to 10, and 2 or 3", c.width, c.levels, c.kernel);
+  check(c.negative_slope >= 0, "cosmoflow", "the negative slope is {}, expected at least 0", c.negative_slope);
   std::int64_t elements = c.width << (c.levels - 1);
   for (int i = 1; i < c.input.rank(); ++i) {
     std::int64_t size = c.input[i];
@@ -67,7 +68,7 @@ template <int Axes>
 Value CosmoFlow<Axes>::operator()(Value input) const {
   const auto active = [this](Value x) { return leaky_relu(x, config_.negative_slope); };
   Value x = input;
-  // A function that rises may take the maximum's place: it then has one value for each window, with the same results.
+  // Leaky ReLU never falls, so it may follow the maximum: the same values, worked out for one element of a window.
   for (const auto& convolution : convolutions_) {
     x = active(pool(Pool::Max, (*convolution)(x), {.axes = std::vector<PoolAxis>(Axes)}));
   }

@@ -243,6 +243,21 @@ TEST(NativeWinograd, ManyPartsOfAWeightGradientShareTheirMemory) {
   expect_near(in_plain(form.w_shape, form.w, dw), want, 4.0 * 200 * 200, 2);
 }
 
+TEST(NativeWinograd, IsOfferedWhereTilesAndSlicesAreFilled) {
+  kernels::KernelOptions options{.bits = kernels::KernelOptions::Bits::Portable};  // the same rule at every level
+  const auto tile = [&](const ConvolutionGeometry& g) { return kernels::native::winograd_tile(g, options); };
+  const ConvolutionGeometry image = geometry(2, 16, 16, 16, 16, 1, 1);
+  EXPECT_EQ(tile(image), 4);
+  EXPECT_EQ(tile(with_depth(image, 6, 3, 1)), 4);
+  EXPECT_EQ(tile(with_depth(image, 2, 3, 1)), 4) << "a third of the slices that a sum reads are zeros";
+  EXPECT_EQ(tile(with_depth(image, 1, 3, 1)), 0) << "two thirds";
+  EXPECT_EQ(tile(with_depth(geometry(2, 16, 16, 5, 5, 1, 1), 8, 3, 1)), 0) << "39% of the tiles";
+  EXPECT_EQ(tile(with_depth(geometry(2, 8, 16, 16, 16, 1, 1), 6, 3, 1)), 0) << "half a block of channels";
+  EXPECT_EQ(tile(with_depth(image, 6, 3, 0)), 4);
+  options.conv_math = kernels::KernelOptions::ConvMath::Exact;
+  EXPECT_EQ(tile(with_depth(image, 6, 3, 1)), 0);
+}
+
 TEST(NativeWinograd, RefusesWhatItDoesNotCompute) {
   const ConvolutionGeometry good = geometry(2, 16, 16, 8, 8, 1, 1);
   ASSERT_TRUE(kernels::native::supports_winograd(good));

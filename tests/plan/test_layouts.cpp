@@ -137,19 +137,23 @@ void register_read_plain() {
   (void)once;
 }
 
-// A model whose weights lie in blocks, as their gradient does, and are read plainly by an op with so many FLOPs.
+// A model whose weights lie in blocks, as their gradient does, and are read plainly by an op with so many FLOPs for
+// each of its samples, of which there are two.
 struct PlainReader {
   PlainReader(const Shape& shape, double flops, Mode mode = Mode::Train) {
     const Parameter& w = parameters.add("w", shape);
     const auto function = [&](const plan::Inputs& in) {
       const Value weights = in.graph().parameter(w);
-      const Value read = apply_op(std::make_shared<ReadPlainOp>(flops), {weights});
-      return plan::Traced{.loss = mean(square(double_in_blocks(weights) + read)), .prediction = read};
+      const auto samples = static_cast<double>(in["x"].shape()[0]);
+      const Value read = apply_op(std::make_shared<ReadPlainOp>(samples * flops), {weights});
+      const Value loss = mean(square(double_in_blocks(weights) + read)) * mean(in["x"]);
+      return plan::Traced{.loss = loss, .prediction = read};
     };
     model.emplace(parameters.named(), function, plan::ParameterStoreOptions{.dtype = DType::F64, .seed = 8});
-    model->plan(Mode::Train, {});
-    plan = &model->plan(mode, {});
+    compile(2, Mode::Train);
+    compile(2, mode);
   }
+  void compile(std::int64_t samples, Mode mode) { plan = &model->plan(mode, {{"x", {Shape{samples}, DType::F64}}}); }
   // Of the steps that reorder the weights, the number that each run computes.
   std::int64_t turned() const {
     return std::ranges::count_if(plan->steps(), [](const plan::PlanStep& s) {
@@ -167,7 +171,7 @@ TEST(Layouts, LargeWeightsAreTurnedInEachStepWhereThatTakesLittleOfIt) {
   register_read_plain();
   const Shape large{64, 16, 8, 8}, small{63, 16, 8, 8};  // 512 KiB, and less
   const double bytes = 8.0 * 64 * 16 * 8 * 8;
-  PlainReader turned(large, 192 * bytes), kept(large, 191 * bytes);
+  PlainReader turned(large, 96 * bytes), kept(large, 95 * bytes);
   EXPECT_EQ(turned.turned(), 1) << turned.plan->describe();
   EXPECT_EQ(kept.turned(), 0) << kept.plan->describe();
   EXPECT_EQ(PlainReader(small, 1e12).turned(), 0);
@@ -181,6 +185,7 @@ TEST(Layouts, LargeWeightsAreTurnedInEachStepWhereThatTakesLittleOfIt) {
       for (std::int64_t i = 0; i < w.shape().elements(); ++i) w.data<double>()[i] *= factor;
       store.write("w", w);
       store.refresh();
+      fill_input<double>(*r->plan, "x");
       r->plan->run({.slot = 0, .accumulate = false});
       read.push_back(values_of(r->plan->prediction()));
       EXPECT_EQ(read.back(), values_of(w));
@@ -188,6 +193,22 @@ TEST(Layouts, LargeWeightsAreTurnedInEachStepWhereThatTakesLittleOfIt) {
     }
     EXPECT_EQ(gradients[0], gradients[1]);
   }
+}
+
+// A short batch, which is below the limit, must not bring the copy back; nor must a long one make a kept copy useless.
+TEST(Layouts, LaterPlansTurnWeightsAsTheFirstOneDid) {
+  register_double_in_blocks();
+  register_read_plain();
+  const Shape large{64, 16, 8, 8};
+  const double bytes = 8.0 * 64 * 16 * 8 * 8;
+  PlainReader turned(large, 96 * bytes), kept(large, 95 * bytes);
+  const std::size_t before = turned.model->parameters().bytes();
+  turned.compile(1, Mode::Train);
+  kept.compile(3, Mode::Train);
+  EXPECT_EQ(turned.turned(), 1) << turned.plan->describe();
+  EXPECT_EQ(kept.turned(), 0) << kept.plan->describe();
+  EXPECT_EQ(turned.model->parameters().bytes(), before);
+  EXPECT_FALSE(turned.model->parameters().own_copies_stale());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool.h"
+#include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
 #include "tests/plan/support.h"
 
@@ -162,6 +163,29 @@ TEST(NormFusion, TakesTheNormOfAShortcut) {
   }
   EXPECT_EQ(outcome(Also::Added, {.bf16 = true}, Shortcut::Normalised).joined, 0);
   EXPECT_EQ(outcome(Also::Added, {.kernels = {.prefer = "generic"}}, Shortcut::Normalised).joined, 0);
+}
+
+// A convolution over three axes is none that normalises, though one slice with a kernel of one slice is computed as an
+// image is.
+TEST(NormFusion, LeavesVolumes) {
+  class Volume : public nn::Module {
+   public:
+    plan::Traced operator()(const plan::Inputs& in) const {
+      const Value z = second_(relu(norm_(first_(in["image"]))));
+      return {.loss = mean(square(z)), .prediction = z};
+    }
+
+   private:
+    nn::Child<nn::Conv3d> first_{this, "first", {.in = 3, .out = 20, .kernel = 1}};
+    nn::Child<nn::BatchNorm3d> norm_{this, "norm", {.channels = 20}};
+    nn::Child<nn::Conv3d> second_{this, "second", {.in = 20, .out = 20, .kernel = {1, 3, 3}, .padding = {0, 1, 1}}};
+  };
+  const Volume network;
+  plan::CompiledModel model(network.named_parameters(), [&](const plan::Inputs& in) { return network(in); });
+  const plan::Plan& plan = model.plan(Mode::Train, {{"image", {{4, 3, 1, 9, 8}, DType::F32}}});
+  EXPECT_EQ(plan.describe().find("of_norm"), std::string::npos) << plan.describe();
+  if (!has_winograd()) return;
+  EXPECT_NE(plan.describe().find("winograd4"), std::string::npos) << plan.describe();
 }
 
 // A rank's norm that needs the sums of other ranks is no op that its readers can take.

@@ -64,6 +64,8 @@ struct AssemblyRequest {
   std::function<Layout(const Parameter*)> layout_of;  // the persistent form
   kernels::KernelOptions options = {};
   kernels::KernelChooser choose = {};  // empty: the first offer
+  // Whether earlier plans keep a copy of a parameter in this form; empty: this is the first plan.
+  std::function<bool(const Parameter*, const Layout&, DType)> has_copy = {};
 };
 
 Assembly assemble(const AssemblyRequest& request);

@@ -78,6 +78,9 @@ class ParameterStore {
   // Returns the number of the parameter's copy in another form; the same form gives the same copy. Its padding is zero.
   // A copy has memory and values after make_copies().
   int derive(const Parameter* parameter, const Layout& layout, DType dtype);
+  bool has_copy(const Parameter* parameter, const Layout& layout, DType dtype) const {
+    return copies_.find(parameter, layout, dtype) >= 0;
+  }
   void make_copies() { copies_.allocate(); }
   void* derived(int id) { return copies_.data(id); }
   // These write changed values to the copies: of all parameters, on several threads; of one parameter; of elements

@@ -45,7 +45,8 @@ Plan::~Plan() = default;
 Assembly Plan::assemble_graph(const std::vector<ParameterGradient>& gradients, const kernels::KernelOptions& options,
                               const kernels::KernelChooser& choose) const {
   const std::vector<Value>& outputs = outputs_.values();
-  if (!store_.allocated()) {  // the first plan: the layouts of its kernels become the persistent form
+  const bool first = !store_.allocated();
+  if (first) {  // the layouts of its kernels become the persistent form
     const Assembly wishes =
         assemble({*graph_, outputs, gradients, [](const Parameter*) { return Layout{}; }, options, choose});
     std::vector<const Parameter*> order;
@@ -60,7 +61,10 @@ Assembly Plan::assemble_graph(const std::vector<ParameterGradient>& gradients, c
           "'{}' has no memory for a gradient: make all parameters trainable and compile the training plan first",
           store_.name(g.parameter));
   }
-  return assemble({*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); }, options, choose});
+  AssemblyRequest request{*graph_, outputs, gradients, [&](const Parameter* p) { return store_.layout(p); },
+                          options, choose};
+  if (!first) request.has_copy = [&](const Parameter* p, const Layout& l, DType t) { return store_.has_copy(p, l, t); };
+  return assemble(request);
 }
 
 std::vector<std::unique_ptr<kernels::Kernel>> Plan::build_kernels() {

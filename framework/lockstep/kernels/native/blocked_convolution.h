@@ -6,9 +6,9 @@
 //   one per channel  Abcd16a: blocks of 16 outputs
 // Padding of blocked arrays is zero on the way in and out. Each sum runs over the input's blocks, for each over the
 // taps of the filter, for each over the block's channels, by fused multiply-adds; weight gradients over samples and
-// positions, in parts of the batch that the shape fixes: neither threads nor instruction sets nor cache sizes change a
-// bit. Immutable after construction, which throws Error for a geometry that is not supported; running works on OpenMP
-// threads and neither allocates nor throws.
+// positions, in parts of the batch and the depth that the shape fixes: neither threads nor instruction sets nor cache
+// sizes change a bit. Immutable after construction, which throws Error for a geometry that is not supported; running
+// works on OpenMP threads and neither allocates nor throws.
 #pragma once
 
 #include <array>
@@ -121,7 +121,7 @@ class BlockedWeightGradient {
     std::int64_t x, dw;            // offsets of the channel and of the first tap, in elements
     std::int64_t inputs = kLanes;  // taps side by side, or a block's channels
   };
-  // The part that one thread works out at a time: a part of the batch for some blocks of the weights.
+  // The part that one thread works out at a time: a part of the sums for some blocks of the weights.
   struct Unit {
     std::int64_t part, group, out_block, out_blocks, in_block, in_blocks;
   };
@@ -135,7 +135,6 @@ class BlockedWeightGradient {
   void cut();
   std::int64_t units() const;
   Unit unit(std::int64_t index) const;
-  std::int64_t part_begin(std::int64_t part) const { return part * g_.batch / parts_; }
   void run_unit(const Arrays& a, const Unit& unit, float* dw) const;
   void run_piece(const Arrays& a, const Unit& unit, const Pass& pass, const Piece& piece, float* dw) const;
   void add_parts(const Arrays& a) const;
@@ -145,7 +144,9 @@ class BlockedWeightGradient {
   ConvolutionGeometry g_;
   BlockedChannels channels_;
   std::vector<Piece> pieces_;
-  std::int64_t parts_ = 1, unit_outs_ = 1, unit_ins_ = 1;
+  std::int64_t parts_ = 1;        // of the sums: of the batch, and these of the depth
+  std::int64_t depth_parts_ = 1;  // of each part of the batch
+  std::int64_t unit_outs_ = 1, unit_ins_ = 1;
   std::array<std::int64_t, 4> pass_ = {};  // sizes of a pass
 };
 

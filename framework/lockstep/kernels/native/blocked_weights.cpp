@@ -94,8 +94,11 @@ void BlockedWeightGradient::cut() {
   unit_outs_ = std::min(channels_.out_blocks, std::clamp<std::int64_t>(kUnitFilters / filter, 2, kUnitOuts));
   unit_ins_ = std::clamp<std::int64_t>(kUnitFilters / (filter * unit_outs_), 1, channels_.in_blocks);
   const std::int64_t blocks = units();
-  parts_ = std::clamp<std::int64_t>(divided_up(kLeastUnits, blocks), 1, std::min(g_.batch, kMostParts));
   const std::int64_t d = g_.out_d(), h = g_.out_h(), w = g_.out_w();
+  const std::int64_t wanted = divided_up(kLeastUnits, blocks);
+  const std::int64_t batch_parts = std::clamp<std::int64_t>(wanted, 1, std::min(g_.batch, kMostParts));
+  depth_parts_ = std::clamp<std::int64_t>(divided_up(wanted, batch_parts), 1, d);
+  parts_ = batch_parts * depth_parts_;
   pass_ = {std::clamp<std::int64_t>(kPassPositions / (d * h * w), 1, g_.batch),
            std::clamp<std::int64_t>(kPassPositions / (h * w), 1, d), std::clamp<std::int64_t>(kPassPositions / w, 1, h),
            std::min(2 * kPassPositions, w)};
@@ -144,8 +147,10 @@ void BlockedWeightGradient::run_unit(const Arrays& a, const Unit& u, float* dw) 
   dw += ((u.group * c.out_blocks + u.out_block) * c.in_blocks + u.in_block) * c.filter_elements;
   for (std::int64_t o = 0; o < u.out_blocks; ++o)
     std::fill_n(dw + o * c.in_blocks * c.filter_elements, u.in_blocks * c.filter_elements, 0.0F);
-  const std::array<std::int64_t, 4> begins{part_begin(u.part), 0, 0, 0};
-  const std::array<std::int64_t, 4> ends{part_begin(u.part + 1), g_.out_d(), g_.out_h(), g_.out_w()};
+  const std::int64_t sample = u.part / depth_parts_, slice = u.part % depth_parts_, samples = parts_ / depth_parts_;
+  const std::array<std::int64_t, 4> begins{sample * g_.batch / samples, slice * g_.out_d() / depth_parts_, 0, 0};
+  const std::array<std::int64_t, 4> ends{(sample + 1) * g_.batch / samples, (slice + 1) * g_.out_d() / depth_parts_,
+                                         g_.out_h(), g_.out_w()};
   Pass pass{begins, {}};
   while (pass.begin[0] < ends[0]) {
     for (std::size_t i = 0; i < 4; ++i) pass.end[i] = std::min(ends[i], pass.begin[i] + pass_[i]);

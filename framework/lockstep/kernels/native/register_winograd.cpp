@@ -39,7 +39,7 @@ std::optional<KernelOffer> forward(const KernelRequest& r, const ConvolutionOp& 
   if (tile == 0) return std::nullopt;
   const std::size_t inputs = r.inputs.size() - (normalises ? kNormInputs : 0), last = inputs - 1;
   KernelOffer offer = named_offer(r, tile);
-  offer.normalises = !normalises && g.is_planar();
+  offer.normalises = !normalises && op.options().axes.size() == 2;
   offer.inputs[0] = blocked(r.inputs[0]);
   offer.inputs[1] = winograd_weight_layout(r.inputs[1].shape);
   offer.outputs[0] = blocked(r.outputs[0]);
@@ -72,7 +72,7 @@ std::optional<KernelOffer> backward_weights(const KernelRequest& r, const Convol
   const int tile = is_f32(r) ? winograd_tile(g, r.options) : 0;
   if (tile == 0) return std::nullopt;
   KernelOffer offer = named_offer(r, tile);
-  offer.normalises = !normalises && g.is_planar();
+  offer.normalises = !normalises && options.axes.size() == 2;
   offer.inputs[0] = blocked(r.inputs[0]);
   offer.inputs[1] = blocked(r.inputs[1]);
   offer.outputs[0] = winograd_weight_layout(r.outputs[0].shape);

@@ -49,9 +49,15 @@ int winograd_tile(const ConvolutionGeometry& g, const KernelOptions& options) {
   if (!native_fused() && options.bits != KernelOptions::Bits::Portable) return 0;
   if (std::min(g.in_channels, g.out_channels) < kLeastChannels) return 0;
   const std::int64_t tile = math == KernelOptions::ConvMath::Fast ? 4 : 2;
+  // Slices of the kernel that fall beyond the volume are worked out as zeros.
+  std::int64_t inside = 0;
+  for (std::int64_t i = 0; i < g.out_d() * g.kernel_d; ++i) {
+    const std::int64_t depth = i / g.kernel_d + i % g.kernel_d - g.padding_d;
+    inside += depth >= 0 && depth < g.in_d ? 1 : 0;
+  }
   const std::int64_t slices = g.batch * g.out_d();
   const std::int64_t tiles = slices * ((g.out_h() + tile - 1) / tile) * ((g.out_w() + tile - 1) / tile);
-  const bool filled = 2 * slices * g.out_h() * g.out_w() >= tiles * tile * tile;
+  const bool filled = 2 * g.batch * g.out_h() * g.out_w() * inside >= tiles * tile * tile * g.kernel_d;
   return tiles >= kLeastTiles && filled ? static_cast<int>(tile) : 0;
 }
 

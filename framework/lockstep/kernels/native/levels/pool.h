@@ -209,7 +209,7 @@ struct MaxPool {
         for (std::int64_t c = 0; c < s.kernel_w && w < s.in_w; ++c, ++w) {
           const float p = first + static_cast<float>(c);
           L::store(dx + w * Block,
-                   each([p](NativeF32 u, NativeF32 v) { return u == p ? v : NativeF32{}; }, at, gradient));
+                   zero + each([p](NativeF32 u, NativeF32 v) { return u == p ? v : NativeF32{}; }, at, gradient));
         }
       }
       for (; w < s.in_w; ++w) L::store(dx + w * Block, zero);
@@ -236,7 +236,7 @@ struct MaxPool {
         const auto where = [&](float p) {
           return each([p](NativeF32 u, NativeF32 v) { return u == p ? v : NativeF32{}; }, position, gradient);
         };
-        const TwoLanes both = zip(where(left), where(left + 1));
+        const TwoLanes both = zip(broadcast(0) + where(left), broadcast(0) + where(left + 1));
         const std::int64_t room = s.in_w - w;
         store(dx + w, both.first, room < kLanes ? room : kLanes);
         if (room > kLanes) store(dx + w + kLanes, both.second, room < 2 * kLanes ? room - kLanes : kLanes);
