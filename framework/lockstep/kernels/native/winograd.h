@@ -3,11 +3,11 @@
 // slice of the output is the sum of such convolutions of neighbouring slices of the input. x and y are in blocks of 16
 // channels (nChw16c, nCdhw16c), weights and their gradient in blocks [16 in][16 out] (OIhw16i16o, OIdhw16i16o), for all
 // three directions; the channels that fill a block up are 0 in inputs, and are written as 0. Tiles go through
-// transform, products and transform back in groups
-// that stay in the second-level cache. Each sum runs in an order that the geometry fixes: over chunks of kWinogradChunk
-// channels, and in weight gradients over parts of the tiles. Threads, levels and block sizes change no bit. Immutable
-// after construction; running works on OpenMP threads, and neither allocates nor throws. The workspace is for as many
-// threads as OpenMP has at construction; running on more or fewer is correct.
+// transform, products and transform back in groups that stay in the second-level cache. Each sum runs in an order that
+// the geometry fixes: over chunks of kWinogradChunk channels, and in weight gradients over parts of the tiles. Threads,
+// levels and block sizes change no bit. Immutable after construction; running works on OpenMP threads, and neither
+// allocates nor throws. The workspace is for as many threads as OpenMP has at construction; running on more or fewer is
+// correct.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@
 
 namespace lockstep::kernels::native {
 
-inline constexpr std::int64_t kWinogradChunk = 64;  // channels of an inner sum
+inline constexpr std::int64_t kWinogradChunk = 64;  // channels of an inner sum; of volumes, pairs of channel and slice
 
 bool supports_winograd(const ConvolutionGeometry& g);
 

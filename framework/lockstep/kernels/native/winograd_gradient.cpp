@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kBlock = kLanes * kLanes;
 // Tiles of a part, whose products are one sum: few enough for its rounding, so many that adding the parts takes no
-// time. From kWideWeights weights of a tap on they are fewer, as a whole part is held in transformed form.
+// time. From kWideWeights weights of a tap (in volumes, of the taps of one place in all slices) on they are fewer, as a
+// whole part is held in transformed form.
 constexpr std::int64_t kPartTiles = 256, kWidePartTiles = 128, kWideWeights = 256 * 256;
 // Up to this many weights of a tap parts run side by side, and the transformed sums of a chunk of outputs stay in the
 // second-level cache; else a part's tiles are transformed once, for all chunks of weights.
