@@ -116,7 +116,7 @@ Value MultiheadAttention::operator()(Value x, AttentionCache& cache) const {
   return joined(cast(attention(q, cache.k, cache.v, o), qkv.dtype()));
 }
 
-SwiGLU::SwiGLU(SwiGLUConfig c)
+SwiGLU::SwiGLU(const SwiGLUConfig& c)
     : gate_(this, "gate_proj", half_config(c)),
       up_(this, "up_proj", half_config(c)),
       down_(this, "down_proj",

@@ -75,7 +75,7 @@ struct SwiGLUConfig {
 class SwiGLU : public Module {
  public:
   using Config = SwiGLUConfig;
-  explicit SwiGLU(Config config);
+  explicit SwiGLU(const Config& config);
   Value operator()(Value x) const;
 
  private:

@@ -30,7 +30,7 @@ Shape shape_of_both(const NodeReader& r, const Shape& a, const Shape& b) {
               formatted("constants of shapes {} and {}, expected sizes that are the same, or 1", a.str(), b.str()));
     if (sizes[axis] == 1) sizes[axis] = other[axis];
   }
-  const Shape shape(sizes);
+  Shape shape(sizes);
   r.require(shape.elements() <= kMostFolded,
             formatted("constants of shapes {} and {}, expected a result of at most {} elements", a.str(), b.str(),
                       kMostFolded));
