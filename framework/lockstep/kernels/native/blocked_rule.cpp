@@ -26,7 +26,8 @@ namespace lockstep::kernels::native {
 // reorder of dy beside them.
 bool blocked_wins(const ConvolutionGeometry& g, BlockedDirection direction) {
   const bool volume = g.out_d() > 1 && g.stride_d * g.stride_h * g.stride_w == 1 &&
-                      g.dilation_d * g.dilation_h * g.dilation_w == 1 && std::max(g.kernel_d, g.kernel_w) <= 3;
+                      g.dilation_d * g.dilation_h * g.dilation_w == 1 &&
+                      std::max({g.kernel_d, g.kernel_h, g.kernel_w}) <= 3;
   if (direction == BlockedDirection::BackwardWeights && volume && BlockedChannels(g).plain && g.in_channels > 3)
     return true;
   return direction == BlockedDirection::BackwardWeights && g.groups == 1 && g.is_planar() && g.kernel_h == 3 &&

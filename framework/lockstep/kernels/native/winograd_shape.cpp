@@ -7,16 +7,18 @@
 namespace lockstep::kernels::native {
 namespace {
 
-// Calls body(sample, slice, first, count, at) for the parts of tiles begin to begin + count that lie in one slice: its
-// tiles first to first + count, of which `at` is the number of tiles before.
+// Calls body(part, sample, slice, at) for the parts of `tiles` that lie in one slice, numbered from its first tile, of
+// which `at` is the number of tiles before. Images are one part, which begins at sample 0.
 template <class Body>
-void for_slices(std::int64_t begin, std::int64_t count, std::int64_t slice_tiles, std::int64_t depth,
-                const Body& body) {
-  for (std::int64_t at = 0; at < count;) {
-    const std::int64_t slice = (begin + at) / slice_tiles, first = (begin + at) % slice_tiles;
-    const std::int64_t n = std::min(count - at, slice_tiles - first);
-    body(slice / depth, slice % depth, first, n, at);
-    at += n;
+void for_slices(const ConvolutionGeometry& g, const WinogradTiles& tiles, const Body& body) {
+  if (g.is_planar()) return body(tiles, 0, 0, 0);
+  const std::int64_t slice_tiles = tiles.rows * tiles.columns, depth = g.out_d();
+  WinogradTiles part = tiles;
+  for (std::int64_t at = 0; at < tiles.count; at += part.count) {
+    const std::int64_t slice = (tiles.begin + at) / slice_tiles;
+    part.begin = (tiles.begin + at) % slice_tiles;
+    part.count = std::min(tiles.count - at, slice_tiles - part.begin);
+    body(part, slice / depth, slice % depth, at);
   }
 }
 
@@ -114,56 +116,31 @@ void WinogradShape::transform_input(const WinogradTiles& tiles_of, const float* 
   const std::int64_t block = source / g.kernel_d, tap = source % g.kernel_d;
   const float* const image = x + block * in_image();
   if (norm != nullptr) norm += block;
-  if (g.is_planar()) {
-    table->input(tiles_of, image, norm, v);
-    return;
-  }
-  WinogradTiles part = tiles_of;
-  for_slices(tiles_of.begin, tiles_of.count, rows * columns, g.out_d(),
-             [&](std::int64_t sample, std::int64_t slice, std::int64_t first, std::int64_t count, std::int64_t at) {
-               const std::int64_t depth = slice + tap - g.padding_d;
-               float* const to = v + at * kLanes;
-               if (depth < 0 || depth >= g.in_d) {
-                 for (std::int64_t p = 0; p < planes; ++p) std::fill_n(to + p * tiles_of.plane, count * kLanes, 0.0F);
-                 return;
-               }
-               part.begin = first;
-               part.count = count;
-               table->input(part, image + sample * tiles_of.sample + depth * g.in_h * g.in_w * kLanes, norm, to);
-             });
+  for_slices(g, tiles_of, [&](const WinogradTiles& part, std::int64_t sample, std::int64_t slice, std::int64_t at) {
+    const std::int64_t depth = slice + tap - g.padding_d;
+    float* const to = v + at * kLanes;
+    if (depth >= 0 && depth < g.in_d) {
+      table->input(part, image + sample * part.sample + depth * g.in_h * g.in_w * kLanes, norm, to);
+    } else {
+      for (std::int64_t p = 0; p < planes; ++p) std::fill_n(to + p * part.plane, part.count * kLanes, 0.0F);
+    }
+  });
 }
 
 void WinogradShape::transform_output(const WinogradTiles& tiles_of, const float* m, const WinogradTable::Output& o,
                                      float* y) const {
-  if (g.is_planar()) {
-    table->output(tiles_of, m, o, y);
-    return;
-  }
-  WinogradTiles part = tiles_of;
-  WinogradTable::Output own = o;
-  for_slices(tiles_of.begin, tiles_of.count, rows * columns, g.out_d(),
-             [&](std::int64_t sample, std::int64_t slice, std::int64_t first, std::int64_t count, std::int64_t at) {
-               const std::int64_t offset = sample * tiles_of.sample + slice * g.out_h() * g.out_w() * kLanes;
-               part.begin = first;
-               part.count = count;
-               if (o.addend != nullptr) own.addend = o.addend + offset;
-               table->output(part, m + at * kLanes, own, y + offset);
-             });
+  for_slices(g, tiles_of, [&](const WinogradTiles& part, std::int64_t sample, std::int64_t slice, std::int64_t at) {
+    const std::int64_t offset = sample * part.sample + slice * g.out_h() * g.out_w() * kLanes;
+    WinogradTable::Output own = o;
+    if (o.addend != nullptr) own.addend += offset;
+    table->output(part, m + at * kLanes, own, y + offset);
+  });
 }
 
 void WinogradShape::transform_slopes(const WinogradTiles& tiles_of, const float* dy, float* z) const {
-  if (g.is_planar()) {
-    table->slopes(tiles_of, dy, z);
-    return;
-  }
-  WinogradTiles part = tiles_of;
-  for_slices(tiles_of.begin, tiles_of.count, rows * columns, g.out_d(),
-             [&](std::int64_t sample, std::int64_t slice, std::int64_t first, std::int64_t count, std::int64_t at) {
-               part.begin = first;
-               part.count = count;
-               table->slopes(part, dy + sample * tiles_of.sample + slice * g.out_h() * g.out_w() * kLanes,
-                             z + at * kLanes);
-             });
+  for_slices(g, tiles_of, [&](const WinogradTiles& part, std::int64_t sample, std::int64_t slice, std::int64_t at) {
+    table->slopes(part, dy + sample * part.sample + slice * g.out_h() * g.out_w() * kLanes, z + at * kLanes);
+  });
 }
 
 }  // namespace lockstep::kernels::native
