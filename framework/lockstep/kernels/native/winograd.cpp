@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::int64_t kChunkBlocks = kWinogradChunk / kLanes;
 // Transformed weights up to this size are kept for all tiles (those of 64 x 128 channels, not of 128 x 128). Others are
-// transformed chunk by chunk, once for each group of kStreamedTiles tiles.
+// transformed chunk by chunk, once for each group of kStreamedTiles tiles. Each thread transforms what its items read:
+// where two cores have their own last-level caches, lines that both use cost more than the transforms.
 constexpr std::int64_t kStoredBytes = 1 << 21, kStreamedTiles = 64;
 // The transformed tiles of a group, in and out, where weights are stored.
 constexpr std::int64_t kGroupBytes = 1 << 20, kMostGroupTiles = 56;
@@ -75,16 +76,14 @@ WinogradConvolution::WinogradConvolution(const ConvolutionGeometry& g, Direction
 }
 
 std::size_t WinogradConvolution::workspace_bytes() const {
-  const std::int64_t planes =
-      stored_ ? u_plane_ + workers_ * (v_plane_ + m_plane_) : v_plane_ + workers_ * (u_plane_ + m_plane_);
-  return static_cast<std::size_t>(lane_elements() + shape_.planes * planes) * sizeof(float);
+  const std::int64_t own = shape_.planes * (u_plane_ + v_plane_ + m_plane_);
+  return static_cast<std::size_t>(lane_elements() + workers_ * own) * sizeof(float);
 }
 
 WinogradConvolution::Scratch WinogradConvolution::scratch(float* workspace, std::int64_t worker) const {
-  float* const common = workspace + lane_elements();
-  const std::int64_t shared = stored_ ? u_plane_ : v_plane_, own = stored_ ? v_plane_ : u_plane_;
-  float* const mine = common + shape_.planes * (shared + worker * (own + m_plane_));
-  return {stored_ ? common : mine, stored_ ? mine : common, mine + shape_.planes * own};
+  const std::int64_t u = shape_.planes * u_plane_, v = shape_.planes * v_plane_, m = shape_.planes * m_plane_;
+  float* const own = workspace + lane_elements() + worker * (u + v + m);
+  return {own, own + u, own + u + v};
 }
 
 void WinogradConvolution::transform_weights(const float* w, std::int64_t out, std::int64_t source, float* u,
@@ -147,19 +146,20 @@ void WinogradConvolution::run(const Arrays& a) const {
     std::copy_n(a.bias, shape_.g.out_channels, a.workspace);
   }
   norm_lanes(a.norm, shape_.g.in_channels, a.workspace + bias_elements());
-  stored_ ? run_stored(a) : run_streamed(a);
+  const std::int64_t groups = (shape_.tiles + tiles_ - 1) / tiles_;
+  const std::int64_t items = stored_ ? groups : groups * out_chunks();
+  for_workers(workers_, items, tiles_ * shape_.planes * shape_.sources * chunk_ * kLanes * kLanes,
+              [&](std::int64_t worker, Range range) {
+                const Scratch own = scratch(a.workspace, worker);
+                stored_ ? run_stored(a, range, own) : run_streamed(a, range, own);
+              });
 }
 
-void WinogradConvolution::run_stored(const Arrays& a) const {
+void WinogradConvolution::run_stored(const Arrays& a, Range groups, const Scratch& own) const {
   const auto& s = shape_;
-  const std::int64_t block = kLanes * kLanes;
-  parallel_for(s.out_blocks, s.sources * s.planes * block, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin * s.sources; i < end * s.sources; ++i)
-      transform_weights(a.w, i / s.sources, i % s.sources, scratch(a.workspace, 0).u + i * block, u_plane_);
-  });
-  const std::int64_t groups = (s.tiles + tiles_ - 1) / tiles_;
-  for_workers(workers_, groups, tiles_ * s.planes * s.sources * s.out_blocks * block,
-              [&](std::int64_t worker, std::int64_t group) { run_block(a, group, scratch(a.workspace, worker)); });
+  for (std::int64_t i = 0; i < s.out_blocks * s.sources; ++i)
+    transform_weights(a.w, i / s.sources, i % s.sources, own.u + i * kLanes * kLanes, u_plane_);
+  for (std::int64_t group = groups.begin; group < groups.end; ++group) run_block(a, group, own);
 }
 
 void WinogradConvolution::run_block(const Arrays& a, std::int64_t group, const Scratch& scratch) const {
@@ -179,18 +179,17 @@ void WinogradConvolution::run_block(const Arrays& a, std::int64_t group, const S
   transform_output(a, c, scratch.m);
 }
 
-void WinogradConvolution::run_streamed(const Arrays& a) const {
+// Items are chunks of outputs, group by group.
+void WinogradConvolution::run_streamed(const Arrays& a, Range items, const Scratch& own) const {
   const auto& s = shape_;
-  float* const v = scratch(a.workspace, 0).v;
-  const std::int64_t chunks = (s.out_blocks + chunk_ - 1) / chunk_;
-  for (std::int64_t begin = 0; begin < s.tiles; begin += tiles_) {
+  for (std::int64_t item = items.begin; item < items.end; ++item) {
+    const std::int64_t begin = item / out_chunks() * tiles_, chunk = item % out_chunks();
     const Chunk c{.begin = begin, .count = std::min(tiles_, s.tiles - begin)};
-    const WinogradTiles in = s.in_tiles(begin, c.count, v_plane_);
-    parallel_for(s.sources, c.count * s.planes * kLanes, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t b = first; b < last; ++b) transform_input(a, in, b, v);
-    });
-    for_workers(workers_, chunks, c.count * s.planes * s.sources * chunk_ * kLanes * kLanes,
-                [&](std::int64_t worker, std::int64_t chunk) { run_chunk(a, c, chunk, scratch(a.workspace, worker)); });
+    if (chunk == 0 || item == items.begin) {
+      const WinogradTiles in = s.in_tiles(begin, c.count, v_plane_);
+      for (std::int64_t b = 0; b < s.sources; ++b) transform_input(a, in, b, own.v);
+    }
+    run_chunk(a, c, chunk, own);
   }
 }
 

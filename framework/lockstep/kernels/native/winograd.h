@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lockstep/core/partition.h"
 #include "lockstep/graph/layout.h"
 #include "lockstep/kernels/common/geometry.h"
 #include "lockstep/kernels/native/memory_ahead.h"
@@ -90,10 +91,11 @@ class WinogradConvolution {
   void transform_weights(const float* w, std::int64_t out, std::int64_t source, float* u, std::int64_t plane) const;
   void transform_output(const Arrays& a, const Chunk& c, const float* m) const;
   void multiply(const Chunk& c, const float* v, float* m) const;
-  void run_stored(const Arrays& a) const;
-  void run_block(const Arrays& a, std::int64_t block, const Scratch& s) const;
-  void run_streamed(const Arrays& a) const;
-  void run_chunk(const Arrays& a, const Chunk& tiles, std::int64_t chunk, const Scratch& s) const;
+  std::int64_t out_chunks() const { return (shape_.out_blocks + chunk_ - 1) / chunk_; }
+  void run_stored(const Arrays& a, Range groups, const Scratch& own) const;
+  void run_block(const Arrays& a, std::int64_t group, const Scratch& own) const;
+  void run_streamed(const Arrays& a, Range items, const Scratch& own) const;
+  void run_chunk(const Arrays& a, const Chunk& tiles, std::int64_t chunk, const Scratch& own) const;
   std::int64_t bias_elements() const { return shape_.out_blocks * kLanes; }
   std::int64_t lane_elements() const { return bias_elements() + (normalises_ ? norm_elements(shape_.in_blocks) : 0); }
   void transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t source, float* v) const;
@@ -101,7 +103,7 @@ class WinogradConvolution {
   const NativeKernels& kernels_;
   WinogradShape shape_;
   bool normalises_;
-  bool turned_, stored_;                      // weights: for the gradient by x; transformed once, before the tiles
+  bool turned_, stored_;                      // weights: for the gradient by x; transformed once per worker
   std::int64_t tiles_, chunk_;                // of a group; blocks of outputs of a chunk
   std::int64_t u_plane_, v_plane_, m_plane_;  // elements
   std::int64_t workers_;
@@ -127,10 +129,14 @@ class WinogradGradient {
   struct Scratch;
   Scratch scratch(float* workspace, std::int64_t worker) const;
   std::int64_t dw_elements() const;
+  std::int64_t partial_elements() const;
+  std::int64_t in_chunks() const { return (shape_.sources + in_chunk_ - 1) / in_chunk_; }
+  std::int64_t out_chunks() const { return (shape_.out_blocks + out_chunk_ - 1) / out_chunk_; }
   void run_by_parts(const Arrays& a) const;
   void run_part(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s, bool add, float* dw) const;
   void run_by_chunks(const Arrays& a) const;
-  void run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s) const;
+  void run_chunks(const Arrays& a, std::int64_t part, Range chunks, const Scratch& own) const;
+  void run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& own) const;
   void sum_bias(const Arrays& a) const;
   std::int64_t lane_elements() const { return normalises_ ? norm_elements(shape_.in_blocks) : 0; }
   void transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t source, float* v) const;

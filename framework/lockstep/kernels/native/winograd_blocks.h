@@ -25,13 +25,13 @@ inline std::int64_t even_groups(std::int64_t n, std::int64_t most, std::int64_t 
   return (n + groups - 1) / groups;
 }
 
-// Calls body(worker, item) for all items; a worker has a contiguous range of them, and `workers` share them evenly.
+// Calls body(worker, range) for contiguous ranges of items, which `workers` share evenly; none is empty.
 template <class Body>
 void for_workers(std::int64_t workers, std::int64_t items, std::int64_t work, const Body& body) {
   parallel_for(workers, std::max<std::int64_t>(1, items / workers) * work, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t worker = first; worker < last; ++worker) {
       const Range range = part_of(items, workers, worker);
-      for (std::int64_t i = range.begin; i < range.end; ++i) body(worker, i);
+      if (range.size() > 0) body(worker, range);
     }
   });
 }

@@ -17,7 +17,7 @@ constexpr std::int64_t kBlock = kLanes * kLanes;
 // whole part is held in transformed form.
 constexpr std::int64_t kPartTiles = 256, kWidePartTiles = 128, kWideWeights = 256 * 256;
 // Up to this many weights of a tap parts run side by side, and the transformed sums of a chunk of outputs stay in the
-// second-level cache; else a part's tiles are transformed once, for all chunks of weights.
+// second-level cache; else each thread transforms the tiles of a part once, for all its chunks of weights.
 constexpr std::int64_t kWeightsByParts = 128 * 128, kSumBytes = 5 << 18;
 constexpr std::int64_t kGroupBytes = 3 << 18, kMostGroupTiles = 64;
 // Partial sums of weights in memory, each of neighbouring parts: as many as keep the threads of a large machine at
@@ -41,7 +41,8 @@ WinogradGradient::WinogradGradient(const ConvolutionGeometry& g, int tile, const
   const std::int64_t part_tiles = (s.tiles + parts_ - 1) / parts_;
   if (by_parts_) {
     const std::int64_t most = kSumBytes / (s.planes * s.sources * kBlock * 4) / 2 * 2;
-    out_chunk_ = std::min(s.out_blocks, std::max<std::int64_t>(2, most));
+    const std::int64_t share = (s.out_blocks * slots_ / workers_ + 1) / 2 * 2;  // for as many items as workers
+    out_chunk_ = std::min(s.out_blocks, std::max<std::int64_t>(2, std::min(most, share)));
     in_chunk_ = s.sources;
     const std::int64_t tile_bytes = s.planes * (in_chunk_ + out_chunk_) * kLanes * 4;
     tiles_ = even_groups(part_tiles, std::clamp<std::int64_t>(kGroupBytes / tile_bytes, 16, kMostGroupTiles), 1);
@@ -52,26 +53,25 @@ WinogradGradient::WinogradGradient(const ConvolutionGeometry& g, int tile, const
     in_chunk_ = std::min<std::int64_t>(4, s.sources);
     tiles_ = std::max<std::int64_t>(1, part_tiles);
     v_plane_ = padded_plane(s.sources * tiles_ * kLanes);
-    z_plane_ = padded_plane(s.out_blocks * tiles_ * kLanes);
+    z_plane_ = padded_plane(out_chunk_ * tiles_ * kLanes);
   }
   u_plane_ = padded_plane(out_chunk_ * in_chunk_ * kBlock);
 }
 
 std::int64_t WinogradGradient::dw_elements() const { return shape_.sources * shape_.out_blocks * 9 * kBlock; }
 
+std::int64_t WinogradGradient::partial_elements() const { return by_parts_ ? (slots_ - 1) * dw_elements() : 0; }
+
 std::size_t WinogradGradient::workspace_bytes() const {
-  const std::int64_t tiles = shape_.planes * (v_plane_ + z_plane_), sums = shape_.planes * u_plane_;
-  const std::int64_t elements =
-      by_parts_ ? (slots_ - 1) * dw_elements() + workers_ * (tiles + sums) : tiles + workers_ * sums;
-  return static_cast<std::size_t>(lane_elements() + elements) * sizeof(float);
+  const std::int64_t own = shape_.planes * (v_plane_ + z_plane_ + u_plane_);
+  return static_cast<std::size_t>(lane_elements() + partial_elements() + workers_ * own) * sizeof(float);
 }
 
 WinogradGradient::Scratch WinogradGradient::scratch(float* workspace, std::int64_t worker) const {
-  workspace += lane_elements();
+  float* const partial = workspace + lane_elements();
   const std::int64_t v = shape_.planes * v_plane_, z = shape_.planes * z_plane_, u = shape_.planes * u_plane_;
-  if (!by_parts_) return {workspace, workspace + v, workspace + v + z + worker * u, nullptr};
-  float* const mine = workspace + (slots_ - 1) * dw_elements() + worker * (v + z + u);
-  return {mine, mine + v, mine + v + z, workspace};
+  float* const own = partial + partial_elements() + worker * (v + z + u);
+  return {own, own + v, own + v + z, partial};
 }
 
 // The lanes of a norm lie at the beginning of the workspace.
@@ -93,15 +93,17 @@ void WinogradGradient::run(const Arrays& a) const {
 
 void WinogradGradient::run_by_parts(const Arrays& a) const {
   const auto& s = shape_;
-  const std::int64_t chunks = (s.out_blocks + out_chunk_ - 1) / out_chunk_;
+  const std::int64_t chunks = out_chunks();
   for_workers(workers_, slots_ * chunks, s.tiles / slots_ * s.planes * in_chunk_ * out_chunk_ * kBlock,
-              [&](std::int64_t worker, std::int64_t item) {
-                const std::int64_t slot = item / chunks;
-                const Range parts = part_of(parts_, slots_, slot);
+              [&](std::int64_t worker, Range items) {
                 const Scratch own = scratch(a.workspace, worker);
-                float* const dw = slot == 0 ? a.dw : own.partial + (slot - 1) * dw_elements();
-                for (std::int64_t part = parts.begin; part < parts.end; ++part)
-                  run_part(a, part, item % chunks, own, part > parts.begin, dw);
+                for (std::int64_t item = items.begin; item < items.end; ++item) {
+                  const std::int64_t slot = item / chunks;
+                  const Range parts = part_of(parts_, slots_, slot);
+                  float* const dw = slot == 0 ? a.dw : own.partial + (slot - 1) * dw_elements();
+                  for (std::int64_t part = parts.begin; part < parts.end; ++part)
+                    run_part(a, part, item % chunks, own, part > parts.begin, dw);
+                }
               });
   if (slots_ == 1) return;
   parallel_for(s.sources * s.out_blocks, slots_ * 9 * kBlock, [&](std::int64_t begin, std::int64_t end) {
@@ -157,35 +159,37 @@ void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t
 }
 
 void WinogradGradient::run_by_chunks(const Arrays& a) const {
+  for_workers(workers_, out_chunks() * in_chunks(), shape_.tiles * shape_.planes * in_chunk_ * out_chunk_ * kBlock,
+              [&](std::int64_t worker, Range chunks) {
+                for (std::int64_t part = 0; part < parts_; ++part)
+                  run_chunks(a, part, chunks, scratch(a.workspace, worker));
+              });
+}
+
+// A part's sums for chunks of weights, which are numbered by chunk of outputs and chunk of inputs. Transformed slopes
+// are those of one chunk of outputs at a time; of the inputs, each chunk that is read is transformed once.
+void WinogradGradient::run_chunks(const Arrays& a, std::int64_t part, Range chunks, const Scratch& own) const {
   const auto& s = shape_;
-  const Scratch common = scratch(a.workspace, 0);
-  const std::int64_t outs = (s.out_blocks + out_chunk_ - 1) / out_chunk_, ins = (s.sources + in_chunk_ - 1) / in_chunk_;
-  for (std::int64_t part = 0; part < parts_; ++part) {
-    const Range range = part_of(s.tiles, parts_, part);
-    const WinogradTiles in = s.in_tiles(range.begin, range.size(), v_plane_);
-    const WinogradTiles slopes = s.out_tiles(range.begin, range.size(), z_plane_);
-    parallel_for(s.sources + s.out_blocks, range.size() * s.planes * kLanes,
-                 [&](std::int64_t first, std::int64_t last) {
-                   for (std::int64_t b = first; b < last; ++b) {
-                     const std::int64_t o = b - s.sources;
-                     if (o < 0) {
-                       transform_input(a, in, b, common.v);
-                     } else {
-                       s.transform_slopes(slopes, a.dy + o * s.out_image(), common.z + o * tiles_ * kLanes);
-                     }
-                   }
-                 });
-    for_workers(
-        workers_, outs * ins, range.size() * s.planes * in_chunk_ * out_chunk_ * kBlock,
-        [&](std::int64_t worker, std::int64_t chunk) { run_chunk(a, part, chunk, scratch(a.workspace, worker)); });
+  const Range range = part_of(s.tiles, parts_, part);
+  const WinogradTiles tiles = s.in_tiles(range.begin, range.size(), v_plane_);
+  const WinogradTiles slopes = s.out_tiles(range.begin, range.size(), z_plane_);
+  for (std::int64_t chunk = chunks.begin; chunk < chunks.end; ++chunk) {
+    const std::int64_t out = chunk / in_chunks() * out_chunk_, in = chunk % in_chunks() * in_chunk_;
+    if (in == 0 || chunk == chunks.begin) {
+      for (std::int64_t o = 0; o < std::min(out_chunk_, s.out_blocks - out); ++o)
+        s.transform_slopes(slopes, a.dy + (out + o) * s.out_image(), own.z + o * tiles_ * kLanes);
+    }
+    if (chunk - chunks.begin < in_chunks()) {
+      for (std::int64_t b = in; b < std::min(in + in_chunk_, s.sources); ++b) transform_input(a, tiles, b, own.v);
+    }
+    run_chunk(a, part, chunk, own);
   }
 }
 
 // The sums of one part for a chunk of weights, which are transformed back at once.
 void WinogradGradient::run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch) const {
   const auto& s = shape_;
-  const std::int64_t columns = (s.sources + in_chunk_ - 1) / in_chunk_;
-  const std::int64_t out = chunk / columns * out_chunk_, in = chunk % columns * in_chunk_;
+  const std::int64_t out = chunk / in_chunks() * out_chunk_, in = chunk % in_chunks() * in_chunk_;
   const std::int64_t outs = std::min(out_chunk_, s.out_blocks - out), ins = std::min(in_chunk_, s.sources - in);
   float* const dw = a.dw + (out * s.sources + in) * 9 * kBlock;
   const std::int64_t lines = ins * 9 * kLanes;
@@ -202,7 +206,7 @@ void WinogradGradient::run_chunk(const Arrays& a, std::int64_t part, std::int64_
                               .count = 1,
                               .x = scratch.v + plane * v_plane_ + (in + b) * tiles_ * kLanes,
                               .x_step = kLanes,
-                              .dy = scratch.z + plane * z_plane_ + out * tiles_ * kLanes,
+                              .dy = scratch.z + plane * z_plane_,
                               .dy_vector = tiles_ * kLanes,
                               .dw = scratch.u + plane * u_plane_ + b * kBlock,
                               .dw_vector = in_chunk_ * kBlock,
