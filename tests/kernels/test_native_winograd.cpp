@@ -1,6 +1,7 @@
 // Winograd's convolutions against sums in f64, their bits at every level and number of threads.
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "lockstep/core/error.h"
 #include "tests/kernels/winograd_support.h"
@@ -170,6 +171,47 @@ TEST(NativeWinograd, WeightAndBiasGradients) {
         EXPECT_TRUE(generic::same_bits(made, first)) << "bits differ from the first level's";
       });
     }
+  }
+}
+
+// Computed in f32, whatever the type of the images: sums by parts and by chunks of weights, and a volume.
+TEST(NativeWinograd, WeightGradientsOfBf16AreThoseOfTheSameNumbersInF32) {
+  using kernels::native::Bf16;
+  for (const ConvolutionGeometry& g : {geometry(5, 40, 48, 12, 11, 1, 1), geometry(2, 144, 160, 9, 14, 2, 0),
+                                       with_depth(geometry(1, 24, 32, 7, 8, 1, 1), 4, 3, 1)}) {
+    const WinogradSizes n(g);
+    const Forms form(g);
+    const auto rounded = [](const Shape& shape, const Layout& layout, std::int64_t count, std::uint64_t seed) {
+      std::vector<Bf16> values;
+      for (const float v : in_layout(shape, layout, random_values<float>(count, seed)))
+        values.push_back(from_float<Bf16>(v));
+      return values;
+    };
+    const auto x = rounded(form.x_shape, form.x, n.x, 1), dy = rounded(form.y_shape, form.y, n.y, 2);
+    const auto gradient = [&](const auto& images, const auto& slopes, const kernels::NativeKernels& kernels) {
+      using T = std::remove_cvref_t<decltype(images[0])>;
+      auto dw = blank<float>(form.w.storage_elements(form.w_shape) + g.out_channels);
+      const WinogradGradient kernel(g, 4, kernels);
+      Workspace workspace(kernel.workspace_bytes());
+      kernel.run(WinogradGradient::ArraysOf<T>{.x = images.data(),
+                                               .dy = slopes.data(),
+                                               .dw = dw.data(),
+                                               .dbias = dw.data() + form.w.storage_elements(form.w_shape),
+                                               .workspace = workspace.data()});
+      return dw;
+    };
+    const auto wide = [](const std::vector<Bf16>& values) {
+      std::vector<float> all;
+      for (const Bf16 v : values) all.push_back(to_float(v));
+      return all;
+    };
+    for_levels([&](const kernels::NativeKernels& kernels) {
+      const auto want = gradient(wide(x), wide(dy), kernels);
+      for (const int threads : {1, 2, 3}) {
+        const generic::Threads scope(threads);
+        EXPECT_TRUE(generic::same_bits(gradient(x, dy, kernels), want)) << threads << " threads";
+      }
+    });
   }
 }
 

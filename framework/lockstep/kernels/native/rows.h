@@ -2,6 +2,7 @@
 // offered layout.
 #pragma once
 
+#include <type_traits>
 #include <vector>
 
 #include "lockstep/kernels/common/offers.h"
@@ -25,16 +26,17 @@ const T* input_if(bool there, const Arguments& a, std::size_t i) {
 }
 
 // The kernel of a convolution's gradient by its weights: (x, dy) to dw and, if `bias`, to the sums of dy.
-// add(arguments, arrays) sets what else a class takes.
-template <class Gradient, class Add>
+// add(arguments, arrays) sets what else a class takes. Arrays: those of the class, or of another type of x and dy.
+template <class Arrays, class Gradient, class Add>
 std::unique_ptr<Kernel> weight_gradient_kernel(std::shared_ptr<const Gradient> kernel, bool bias, Add add) {
   const std::size_t scratch = kernel->workspace_bytes();
   const auto run = [kernel = std::move(kernel), bias, add](const Arguments& a) {
-    typename Gradient::Arrays arrays{.x = a.in<float>(0),
-                                     .dy = a.in<float>(1),
-                                     .dw = a.out<float>(0),
-                                     .dbias = bias ? a.out<float>(1) : nullptr,
-                                     .workspace = a.scratch<float>()};
+    using T = std::remove_cvref_t<decltype(*Arrays::x)>;
+    Arrays arrays{.x = a.in<T>(0),
+                  .dy = a.in<T>(1),
+                  .dw = a.out<float>(0),
+                  .dbias = bias ? a.out<float>(1) : nullptr,
+                  .workspace = a.scratch<float>()};
     add(a, arrays);
     kernel->run(arrays);
   };
@@ -42,7 +44,7 @@ std::unique_ptr<Kernel> weight_gradient_kernel(std::shared_ptr<const Gradient> k
 }
 template <class Gradient>
 std::unique_ptr<Kernel> weight_gradient_kernel(std::shared_ptr<const Gradient> kernel, bool bias) {
-  return weight_gradient_kernel(std::move(kernel), bias, [](const Arguments&, auto&) {});
+  return weight_gradient_kernel<typename Gradient::Arrays>(std::move(kernel), bias, [](const Arguments&, auto&) {});
 }
 
 std::vector<KernelRow> batch_norm_rows();

@@ -57,11 +57,14 @@ struct WinogradShape {
   MemoryRegion in_rows(std::int64_t begin, std::int64_t count, const float* x) const;
   MemoryRegion out_rows(std::int64_t begin, std::int64_t count, std::int64_t blocks, const float* y) const;
 
-  // The transforms of WinogradTable: of a source of x (norm: of all blocks), and of one block of outputs of y and dy.
-  void transform_input(const WinogradTiles& tiles, const float* x, std::int64_t source, const NormaliseLanes* norm,
+  // The transforms of WinogradTable: of a source of x (norm: of all blocks; of f32 alone), and of one block of outputs
+  // of y and dy. T is float or Bf16.
+  template <class T>
+  void transform_input(const WinogradTiles& tiles, const T* x, std::int64_t source, const NormaliseLanes* norm,
                        float* v) const;
   void transform_output(const WinogradTiles& tiles, const float* m, const WinogradTable::Output& o, float* y) const;
-  void transform_slopes(const WinogradTiles& tiles, const float* dy, float* z) const;
+  template <class T>
+  void transform_slopes(const WinogradTiles& tiles, const T* dy, float* z) const;
 };
 
 // y = [relu](x * w + bias + addend); or dx of the same geometry, with dy in place of x.
@@ -110,20 +113,23 @@ class WinogradConvolution {
   std::vector<BlockedTable::Term> terms_;
 };
 
-// dw and, unless null, dbias; both zero for an empty batch.
+// dw and, unless null, dbias; both zero for an empty batch. x and dy are f32 or bf16, all sums f32.
 class WinogradGradient {
  public:
   WinogradGradient(const ConvolutionGeometry& g, int tile, const NativeKernels& kernels = native_kernels(),
                    bool normalises = false);
   std::size_t workspace_bytes() const;
 
-  struct Arrays {
-    const float *x = nullptr, *dy = nullptr;
-    GivenNorm norm = {};  // of x
+  template <class T>  // float or Bf16
+  struct ArraysOf {
+    const T *x = nullptr, *dy = nullptr;
+    GivenNorm norm = {};  // of x in f32
     float *dw = nullptr, *dbias = nullptr;
     float* workspace = nullptr;  // aligned to 64 bytes
   };
-  void run(const Arrays& a) const;
+  using Arrays = ArraysOf<float>;
+  void run(const Arrays& a) const { run_all(a); }
+  void run(const ArraysOf<Bf16>& a) const { run_all(a); }
 
  private:
   struct Scratch;
@@ -132,14 +138,23 @@ class WinogradGradient {
   std::int64_t partial_elements() const;
   std::int64_t in_chunks() const { return (shape_.sources + in_chunk_ - 1) / in_chunk_; }
   std::int64_t out_chunks() const { return (shape_.out_blocks + out_chunk_ - 1) / out_chunk_; }
-  void run_by_parts(const Arrays& a) const;
-  void run_part(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& s, bool add, float* dw) const;
-  void run_by_chunks(const Arrays& a) const;
-  void run_chunks(const Arrays& a, std::int64_t part, Range chunks, const Scratch& own) const;
-  void run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& own) const;
-  void sum_bias(const Arrays& a) const;
+  template <class T>
+  void run_all(const ArraysOf<T>& a) const;
+  template <class T>
+  void run_by_parts(const ArraysOf<T>& a) const;
+  template <class T>
+  void run_part(const ArraysOf<T>& a, std::int64_t part, std::int64_t chunk, const Scratch& s, bool add,
+                float* dw) const;
+  template <class T>
+  void run_by_chunks(const ArraysOf<T>& a) const;
+  template <class T>
+  void run_chunks(const ArraysOf<T>& a, std::int64_t part, Range chunks, const Scratch& own) const;
+  void run_chunk(float* dw, std::int64_t part, std::int64_t chunk, const Scratch& own) const;
+  template <class T>
+  void sum_bias(const ArraysOf<T>& a) const;
   std::int64_t lane_elements() const { return normalises_ ? norm_elements(shape_.in_blocks) : 0; }
-  void transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t source, float* v) const;
+  template <class T>
+  void transform_input(const ArraysOf<T>& a, const WinogradTiles& tiles, std::int64_t source, float* v) const;
 
   const NativeKernels& kernels_;
   WinogradShape shape_;

@@ -1,6 +1,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
@@ -75,13 +76,15 @@ WinogradGradient::Scratch WinogradGradient::scratch(float* workspace, std::int64
 }
 
 // The lanes of a norm lie at the beginning of the workspace.
-void WinogradGradient::transform_input(const Arrays& a, const WinogradTiles& tiles, std::int64_t source,
+template <class T>
+void WinogradGradient::transform_input(const ArraysOf<T>& a, const WinogradTiles& tiles, std::int64_t source,
                                        float* v) const {
   const auto* norm = reinterpret_cast<const NormaliseLanes*>(a.workspace);
   shape_.transform_input(tiles, a.x, source, normalises_ ? norm : nullptr, v + source * tiles_ * kLanes);
 }
 
-void WinogradGradient::run(const Arrays& a) const {
+template <class T>
+void WinogradGradient::run_all(const ArraysOf<T>& a) const {
   norm_lanes(a.norm, shape_.g.in_channels, a.workspace);
   if (shape_.tiles == 0) {
     std::fill_n(a.dw, dw_elements(), 0.0F);
@@ -91,7 +94,8 @@ void WinogradGradient::run(const Arrays& a) const {
   if (a.dbias != nullptr) sum_bias(a);
 }
 
-void WinogradGradient::run_by_parts(const Arrays& a) const {
+template <class T>
+void WinogradGradient::run_by_parts(const ArraysOf<T>& a) const {
   const auto& s = shape_;
   const std::int64_t chunks = out_chunks();
   for_workers(workers_, slots_ * chunks, s.tiles / slots_ * s.planes * in_chunk_ * out_chunk_ * kBlock,
@@ -115,12 +119,13 @@ void WinogradGradient::run_by_parts(const Arrays& a) const {
 }
 
 // The sums of one part for one chunk of outputs, group of tiles by group of tiles. They are added to dw, or replace it.
-void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch,
+template <class T>
+void WinogradGradient::run_part(const ArraysOf<T>& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch,
                                 bool add, float* dw) const {
   const auto& s = shape_;
   const Range range = part_of(s.tiles, parts_, part);
   const std::int64_t out = chunk * out_chunk_, outs = std::min(out_chunk_, s.out_blocks - out);
-  const float* const dy = a.dy + out * s.out_image();
+  const T* const dy = a.dy + out * s.out_image();
   const BlockedTable::Term term{0, 0};
   for (std::int64_t begin = range.begin; begin < range.end; begin += tiles_) {
     const std::int64_t count = std::min(tiles_, range.end - begin), next = begin + count;
@@ -130,9 +135,11 @@ void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t
       s.transform_slopes(slopes, dy + b * s.out_image(), scratch.z + b * tiles_ * kLanes);
     const std::int64_t following = std::min(tiles_, range.end - next);
     MemoryAhead read;
-    if (following > 0)
-      read = {s.in_rows(next, following, a.x), s.out_rows(next, following, outs, dy),
-              s.planes * ((outs + 1) / 2) * s.sources};
+    if constexpr (std::is_same_v<T, float>) {
+      if (following > 0)
+        read = {s.in_rows(next, following, a.x), s.out_rows(next, following, outs, dy),
+                s.planes * ((outs + 1) / 2) * s.sources};
+    }
     for (std::int64_t plane = 0; plane < s.planes; ++plane) {
       for (std::int64_t o = 0; o < outs; o += 2) {
         for (std::int64_t b = 0; b < s.sources; ++b) {
@@ -158,7 +165,8 @@ void WinogradGradient::run_part(const Arrays& a, std::int64_t part, std::int64_t
     s.table->gradient(scratch.u + i * kBlock, u_plane_, add, dw + i * 9 * kBlock);
 }
 
-void WinogradGradient::run_by_chunks(const Arrays& a) const {
+template <class T>
+void WinogradGradient::run_by_chunks(const ArraysOf<T>& a) const {
   for_workers(workers_, out_chunks() * in_chunks(), shape_.tiles * shape_.planes * in_chunk_ * out_chunk_ * kBlock,
               [&](std::int64_t worker, Range chunks) {
                 for (std::int64_t part = 0; part < parts_; ++part)
@@ -168,7 +176,8 @@ void WinogradGradient::run_by_chunks(const Arrays& a) const {
 
 // A part's sums for chunks of weights, which are numbered by chunk of outputs and chunk of inputs. Transformed slopes
 // are those of one chunk of outputs at a time; of the inputs, each chunk that is read is transformed once.
-void WinogradGradient::run_chunks(const Arrays& a, std::int64_t part, Range chunks, const Scratch& own) const {
+template <class T>
+void WinogradGradient::run_chunks(const ArraysOf<T>& a, std::int64_t part, Range chunks, const Scratch& own) const {
   const auto& s = shape_;
   const Range range = part_of(s.tiles, parts_, part);
   const WinogradTiles tiles = s.in_tiles(range.begin, range.size(), v_plane_);
@@ -182,16 +191,16 @@ void WinogradGradient::run_chunks(const Arrays& a, std::int64_t part, Range chun
     if (chunk - chunks.begin < in_chunks()) {
       for (std::int64_t b = in; b < std::min(in + in_chunk_, s.sources); ++b) transform_input(a, tiles, b, own.v);
     }
-    run_chunk(a, part, chunk, own);
+    run_chunk(a.dw, part, chunk, own);
   }
 }
 
 // The sums of one part for a chunk of weights, which are transformed back at once.
-void WinogradGradient::run_chunk(const Arrays& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch) const {
+void WinogradGradient::run_chunk(float* all, std::int64_t part, std::int64_t chunk, const Scratch& scratch) const {
   const auto& s = shape_;
   const std::int64_t out = chunk / in_chunks() * out_chunk_, in = chunk % in_chunks() * in_chunk_;
   const std::int64_t outs = std::min(out_chunk_, s.out_blocks - out), ins = std::min(in_chunk_, s.sources - in);
-  float* const dw = a.dw + (out * s.sources + in) * 9 * kBlock;
+  float* const dw = all + (out * s.sources + in) * 9 * kBlock;
   const std::int64_t lines = ins * 9 * kLanes;
   MemoryAhead write(
       {.base = dw, .outer = outs, .outer_stride = s.sources * 9 * kBlock, .inner = 1, .end = lines, .last_end = lines},
@@ -220,18 +229,34 @@ void WinogradGradient::run_chunk(const Arrays& a, std::int64_t part, std::int64_
   }
 }
 
-void WinogradGradient::sum_bias(const Arrays& a) const {
+template <class T>
+void WinogradGradient::sum_bias(const ArraysOf<T>& a) const {
   const auto& s = shape_;
   const std::int64_t positions = s.g.out_d() * s.g.out_h() * s.g.out_w();
   parallel_for(s.out_blocks, s.g.batch * s.out_image(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       double sums[kLanes] = {};
-      for (std::int64_t n = 0; n < s.g.batch; ++n)
-        kernels_.blocked.sum(positions, a.dy + (n * s.out_blocks + b) * s.out_image(), sums);
+      for (std::int64_t n = 0; n < s.g.batch; ++n) {
+        const T* const block = a.dy + (n * s.out_blocks + b) * s.out_image();
+        if constexpr (std::is_same_v<T, float>) {
+          kernels_.blocked.sum(positions, block, sums);
+        } else {
+          constexpr std::int64_t kAtOnce = 32;
+          float values[kAtOnce * kLanes];
+          for (std::int64_t p = 0; p < positions; p += kAtOnce) {
+            const std::int64_t count = std::min(kAtOnce, positions - p);
+            kernels_.convert.to_f32(count * kLanes, block + p * kLanes, values);
+            kernels_.blocked.sum(count, values, sums);
+          }
+        }
+      }
       const std::int64_t channels = std::min<std::int64_t>(kLanes, s.g.out_channels - b * kLanes);
       for (std::int64_t l = 0; l < channels; ++l) a.dbias[b * kLanes + l] = static_cast<float>(sums[l]);
     }
   });
 }
+
+template void WinogradGradient::run_all(const ArraysOf<float>&) const;
+template void WinogradGradient::run_all(const ArraysOf<Bf16>&) const;
 
 }  // namespace lockstep::kernels::native

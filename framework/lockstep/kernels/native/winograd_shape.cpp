@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "lockstep/core/error.h"
 #include "lockstep/kernels/native/winograd.h"
@@ -111,16 +112,22 @@ MemoryRegion WinogradShape::out_rows(std::int64_t begin, std::int64_t count, std
   return g.is_planar() ? rows_of(out_tiles(begin, count, 0), size, 0, blocks, y) : MemoryRegion{};
 }
 
-void WinogradShape::transform_input(const WinogradTiles& tiles_of, const float* x, std::int64_t source,
+template <class T>
+void WinogradShape::transform_input(const WinogradTiles& tiles_of, const T* x, std::int64_t source,
                                     const NormaliseLanes* norm, float* v) const {
   const std::int64_t block = source / g.kernel_d, tap = source % g.kernel_d;
-  const float* const image = x + block * in_image();
+  const T* const image = x + block * in_image();
   if (norm != nullptr) norm += block;
   for_slices(g, tiles_of, [&](const WinogradTiles& part, std::int64_t sample, std::int64_t slice, std::int64_t at) {
     const std::int64_t depth = slice + tap - g.padding_d;
     float* const to = v + at * kLanes;
     if (depth >= 0 && depth < g.in_d) {
-      table->input(part, image + sample * part.sample + depth * g.in_h * g.in_w * kLanes, norm, to);
+      const T* const from = image + sample * part.sample + depth * g.in_h * g.in_w * kLanes;
+      if constexpr (std::is_same_v<T, float>) {
+        table->input(part, from, norm, to);
+      } else {
+        table->input_bf16(part, from, to);
+      }
     } else {
       for (std::int64_t p = 0; p < planes; ++p) std::fill_n(to + p * part.plane, part.count * kLanes, 0.0F);
     }
@@ -137,10 +144,24 @@ void WinogradShape::transform_output(const WinogradTiles& tiles_of, const float*
   });
 }
 
-void WinogradShape::transform_slopes(const WinogradTiles& tiles_of, const float* dy, float* z) const {
+template <class T>
+void WinogradShape::transform_slopes(const WinogradTiles& tiles_of, const T* dy, float* z) const {
   for_slices(g, tiles_of, [&](const WinogradTiles& part, std::int64_t sample, std::int64_t slice, std::int64_t at) {
-    table->slopes(part, dy + sample * part.sample + slice * g.out_h() * g.out_w() * kLanes, z + at * kLanes);
+    const T* const from = dy + sample * part.sample + slice * g.out_h() * g.out_w() * kLanes;
+    if constexpr (std::is_same_v<T, float>) {
+      table->slopes(part, from, z + at * kLanes);
+    } else {
+      table->slopes_bf16(part, from, z + at * kLanes);
+    }
   });
 }
+
+#define LOCKSTEP_INSTANTIATE(T)                                                                                     \
+  template void WinogradShape::transform_input(const WinogradTiles&, const T*, std::int64_t, const NormaliseLanes*, \
+                                               float*) const;                                                       \
+  template void WinogradShape::transform_slopes(const WinogradTiles&, const T*, float*) const;
+LOCKSTEP_INSTANTIATE(float)
+LOCKSTEP_INSTANTIATE(Bf16)
+#undef LOCKSTEP_INSTANTIATE
 
 }  // namespace lockstep::kernels::native

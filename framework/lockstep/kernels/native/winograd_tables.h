@@ -20,7 +20,8 @@ struct WinogradTiles {
   std::int64_t plane;
 };
 
-struct NormaliseLanes;  // of tables.h
+struct NormaliseLanes;       // of tables.h
+using Bf16 = std::uint16_t;  // see tables.h
 
 struct WinogradTable {
   struct Output {
@@ -29,11 +30,14 @@ struct WinogradTable {
     bool relu;
   };
   // v = the transformed tiles of the image x, which is 0 outside. With `norm`: of relu((x - mean) * scale + shift).
+  // Transformed numbers are f32, also those of bf16.
   void (*input)(const WinogradTiles&, const float* x, const NormaliseLanes* norm, float* v);
+  void (*input_bf16)(const WinogradTiles&, const Bf16* x, float* v);
   // y = [relu](the tiles of products m, transformed back, + bias + addend), as far as they lie in the image.
   void (*output)(const WinogradTiles&, const float* m, const Output&, float* y);
   // z = the transformed tiles of the output's gradient dy, for the gradient by the weights; without overlap or padding.
   void (*slopes)(const WinogradTiles&, const float* dy, float* z);
+  void (*slopes_bf16)(const WinogradTiles&, const Bf16* dy, float* z);
   // u = 16 x 16 weights w [3][3][16 in][16 out], transformed; blocks of a plane are [16 in][16 out]. Turned: for the
   // gradient by the input, with the taps turned by 180 degrees and blocks of [16 out][16 in].
   void (*weights)(const float* w, bool turned, float* u, std::int64_t plane);

@@ -49,9 +49,9 @@ struct Winograd {
   };
 
   // An input's tile: rows and columns outside the image are 0, and are not read.
-  template <class Value>
-  LOCKSTEP_INLINE static void input_tile(const WinogradTiles& s, const float* image, std::int64_t top,
-                                         std::int64_t left, Value value, float* v) {
+  template <class T, class Value>
+  LOCKSTEP_INLINE static void input_tile(const WinogradTiles& s, const T* image, std::int64_t top, std::int64_t left,
+                                         Value value, float* v) {
     V tile[kPlanes][kPlanes];
     const auto column = [&](int j, auto inside) LOCKSTEP_INLINE_LAMBDA {
       V x[kPlanes], y[kPlanes];
@@ -87,8 +87,8 @@ struct Winograd {
     }
   }
 
-  template <class Value>
-  LOCKSTEP_INLINE static void input_lanes(const WinogradTiles& s, const float* x, Value value, float* v) {
+  template <class T, class Value>
+  LOCKSTEP_INLINE static void input_lanes(const WinogradTiles& s, const T* x, Value value, float* v) {
     for_tiles(s, [&](std::int64_t t, Place p) LOCKSTEP_INLINE_LAMBDA {
       input_tile(s, x + p.sample * s.sample, p.row - s.padding_h, p.column - s.padding_w, value, v + t * kLanes);
     });
@@ -104,6 +104,10 @@ struct Winograd {
         input_lanes(s, x + lane, value, v + lane);
       }
     }
+  }
+
+  static void input_bf16(const WinogradTiles& s, const Bf16* x, float* v) {
+    for (int lane = 0; lane < kLanes; lane += kNative) input_lanes(s, x + lane, AsItIs{}, v + lane);
   }
 
   LOCKSTEP_INLINE static void output_tile(const WinogradTiles& s, const float* m, V (*y)[kSize]) {
@@ -154,10 +158,11 @@ struct Winograd {
     }
   }
 
-  static void slopes(const WinogradTiles& s, const float* dy, float* z) {
+  template <class T>
+  static void slopes(const WinogradTiles& s, const T* dy, float* z) {
     for (int lane = 0; lane < kLanes; lane += kNative) {
       for_tiles(s, [&](std::int64_t t, Place p) LOCKSTEP_INLINE_LAMBDA {
-        const float* const first = dy + p.sample * s.sample + (p.row * s.width + p.column) * kLanes + lane;
+        const T* const first = dy + p.sample * s.sample + (p.row * s.width + p.column) * kLanes + lane;
         V tile[kPlanes][kSize];
         const auto column = [&](int j, auto inside) LOCKSTEP_INLINE_LAMBDA {
           V y[kSize], transformed[kPlanes];
@@ -266,8 +271,13 @@ struct Winograd {
     }
   }
 
-  static constexpr WinogradTable table{
-      .input = input, .output = output, .slopes = slopes, .weights = weights, .gradient = gradient};
+  static constexpr WinogradTable table{.input = input,
+                                       .input_bf16 = input_bf16,
+                                       .output = output,
+                                       .slopes = slopes<float>,
+                                       .slopes_bf16 = slopes<Bf16>,
+                                       .weights = weights,
+                                       .gradient = gradient};
 };
 
 }  // namespace
