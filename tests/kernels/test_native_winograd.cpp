@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel_for.h"
 #include "tests/kernels/winograd_support.h"
 
 namespace lockstep::native {
@@ -174,10 +175,10 @@ TEST(NativeWinograd, WeightAndBiasGradients) {
   }
 }
 
-// Computed in f32, whatever the type of the images: sums by parts and by chunks of weights, and a volume.
+// Computed in f32, whatever the type of the images: sums by several parts and by chunks of weights, and a volume.
 TEST(NativeWinograd, WeightGradientsOfBf16AreThoseOfTheSameNumbersInF32) {
   using kernels::native::Bf16;
-  for (const ConvolutionGeometry& g : {geometry(5, 40, 48, 12, 11, 1, 1), geometry(2, 144, 160, 9, 14, 2, 0),
+  for (const ConvolutionGeometry& g : {geometry(15, 24, 40, 24, 23, 1, 1), geometry(2, 144, 160, 9, 14, 2, 0),
                                        with_depth(geometry(1, 24, 32, 7, 8, 1, 1), 4, 3, 1)}) {
     const WinogradSizes n(g);
     const Forms form(g);
@@ -230,13 +231,53 @@ TEST(NativeWinograd, ThreadsChangeNoBit) {
     };
     const auto expect_same = [&](const auto& run) {
       const auto one = with(1, run);
-      EXPECT_TRUE(generic::same_bits(with(2, run), one));
-      EXPECT_TRUE(generic::same_bits(with(3, run), one));
+      for (const int threads : {2, 3, 16})
+        EXPECT_TRUE(generic::same_bits(with(threads, run), one)) << threads << " threads";
     };
     expect_same([&] { return forward(c, kernels); });
     expect_same([&] { return backward_data(c, kernels); });
     expect_same([&] { return weight_gradient(c, kernels); });
   }
+}
+
+// A kernel that was built for three threads runs on one, on five and within another loop of threads.
+TEST(NativeWinograd, RunsOnOtherThreadsThanItWasBuiltFor) {
+  const ConvolutionGeometry g = geometry(6, 144, 144, 12, 11, 1, 1);
+  const Forms form(g);
+  const WinogradSizes n(g);
+  const auto x = in_layout(form.x_shape, form.x, random_values<float>(n.x, 1));
+  const auto w = in_layout(form.w_shape, form.w, random_values<float>(n.w, 2));
+  const generic::Threads built(3);
+  const WinogradConvolution convolution(g, WinogradConvolution::Direction::Forward, 4);
+  const WinogradGradient gradient(g, 4);
+  Workspace workspace(std::max(convolution.workspace_bytes(), gradient.workspace_bytes()));
+  const auto run = [&] {
+    auto y = blank<float>(form.y.storage_elements(form.y_shape));
+    auto dw = blank<float>(form.w.storage_elements(form.w_shape));
+    convolution.run({.x = x.data(), .w = w.data(), .y = y.data(), .workspace = workspace.data()});
+    gradient.run({.x = x.data(), .dy = y.data(), .dw = dw.data(), .workspace = workspace.data()});
+    y.insert(y.end(), dw.begin(), dw.end());
+    return y;
+  };
+  const std::vector<float> want = run();
+  for (const int threads : {1, 5}) {
+    const generic::Threads now(threads);
+    EXPECT_TRUE(generic::same_bits(run(), want)) << threads << " threads";
+  }
+  std::vector<float> within;
+  parallel_for(3, std::int64_t{1} << 20, [&](std::int64_t begin, std::int64_t) {
+    if (begin == 0) within = run();
+  });
+  EXPECT_TRUE(generic::same_bits(within, want)) << "within a loop";
+}
+
+// Each thread has tiles of its own. On 64 threads they take less than 256 MiB.
+TEST(NativeWinograd, ManyThreadsTakeBoundedMemory) {
+  const generic::Threads many(64);
+  const ConvolutionGeometry g = geometry(256, 512, 512, 7, 7, 1, 1);
+  const WinogradConvolution convolution(g, WinogradConvolution::Direction::Forward, 4);
+  EXPECT_LE(convolution.workspace_bytes(), std::size_t{256} << 20);
+  EXPECT_LE(WinogradGradient(g, 4).workspace_bytes(), std::size_t{256} << 20);
 }
 
 // A gradient of many channels goes part by part: over two halves of a batch it is the sum of theirs.

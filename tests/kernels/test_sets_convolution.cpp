@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lockstep/kernels/native/native_kernels.h"
 #include "lockstep/ops/convolution.h"
 #include "tests/kernels/sweep.h"
 
@@ -135,6 +136,33 @@ TEST(KernelSets, WinogradIsThereUnlessExactIsAskedFor) {
   request.options.conv_math = kernels::KernelOptions::ConvMath::Exact;
   for (const kernels::KernelOffer& offer : kernels::kernel_registry().offers(request, std::vector<Layout>(2)))
     EXPECT_EQ(offer.implementation.find("wino"), std::string::npos);
+}
+
+// Weight gradients of bf16 images are Winograd's first where the processor has no tiles of bf16, with sums of the bias
+// or without, over two axes and three.
+TEST(KernelSets, WinogradComputesWeightGradientsOfBf16) {
+  using ConvMath = kernels::KernelOptions::ConvMath;
+  const auto offered = [](const Shape& image, const Shape& weight, bool bias, ConvMath math) {
+    ConvolutionOptions options{.axes = std::vector<ConvolutionAxis>(image.rank() - 2)};
+    for (ConvolutionAxis& axis : options.axes) axis.padding = 1;
+    Shape slopes = image;
+    slopes[1] = weight[0];
+    const ConvolutionBackwardWeightsOp op(options, weight, bias);
+    kernels::KernelRequest request{&op, {{image, DType::BF16}, {slopes, DType::BF16}}, {{weight, DType::F32}}};
+    if (bias) request.outputs.push_back({Shape{weight[0]}, DType::F32});
+    request.options.conv_math = math;
+    const auto offers = kernels::kernel_registry().offers(request, std::vector<Layout>(2));
+    return offers.empty() ? std::string() : offers.front().implementation;
+  };
+  const Shape image{4, 32, 16, 16}, weight{48, 32, 3, 3}, volume{2, 16, 4, 16, 16}, cube{16, 16, 3, 3, 3};
+  const bool here = kernels::native_fused() && kernels::native_pairs() != "tiles";
+  for (const bool bias : {false, true}) {
+    EXPECT_EQ(offered(image, weight, bias, ConvMath::Fast).find("winograd4") != std::string::npos, here);
+    EXPECT_EQ(offered(volume, cube, bias, ConvMath::Fast).find("winograd4") != std::string::npos, here);
+  }
+  for (const ConvMath math : {ConvMath::Accurate, ConvMath::Exact})
+    EXPECT_EQ(offered(image, weight, false, math).find("winograd"), std::string::npos);
+  EXPECT_EQ(offered({1, 32, 8, 8}, weight, false, ConvMath::Fast).find("winograd"), std::string::npos) << "four tiles";
 }
 
 }  // namespace

@@ -92,11 +92,23 @@ class Records(ReportTest):
         return events
 
     def test_tensorboard_csv_and_prometheus_have_the_metrics(self):
-        schema = self.schema()
         options = ["--logger", "tensorboard,csv,prometheus", "--checkpoint-every-steps", 2]
         self.train(2, *options, "--max-steps", 4)
         checkpoints(self.output)[-1].unlink()  # what came after update 2 is trained again
         self.train(2, *options, "--resume", "auto")
+
+        with open(self.output / "metrics.csv", newline="") as file:
+            rows = list(csv.DictReader(file))
+        lines = [json.loads(line) for line in (self.output / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([(int(r["step"]), r["split"], float(r["loss"])) for r in rows], [(l["step"], l["split"], l["loss"]) for l in lines])
+        self.assertEqual([float(r["compute_seconds"]) for r in rows if r["split"] == "train"], [l["compute_seconds"] for l in lines if l["split"] == "train"])
+
+        values = dict(re.findall(r"^(lockstep_\w+\{[^}]*\}) (\S+)$", (self.output / "metrics.prom").read_text(), re.M))
+        run = json.loads((self.output / "run.json").read_text())["run"]
+        self.assertEqual(values[f'lockstep_updates_total{{run="{run}"}}'], "6")
+        self.assertEqual(float(values[f'lockstep_loss{{run="{run}",split="eval"}}']), [l["loss"] for l in lines if l["split"] == "eval"][-1])
+
+        schema = self.schema()
         files = sorted((self.output / "tensorboard").glob("events.out.tfevents.*"), key=lambda f: f.stat().st_mtime_ns)
         self.assertEqual(len(files), 2)
         first, second = (self.events(file, schema) for file in files)
@@ -125,17 +137,6 @@ class Records(ReportTest):
         texts = [v for e in first for v in e.summary.value if v.WhichOneof("value") == "tensor"]
         self.assertEqual([(t.tag, t.metadata.plugin_data.plugin_name, t.tensor.dtype) for t in texts], [("options", "text", schema.DT_STRING)])
         self.assertIn(b"| global-batch | 32 |", texts[0].tensor.string_val[0])
-
-        with open(self.output / "metrics.csv", newline="") as file:
-            rows = list(csv.DictReader(file))
-        lines = [json.loads(line) for line in (self.output / "metrics.jsonl").read_text().splitlines()]
-        self.assertEqual([(int(r["step"]), r["split"], float(r["loss"])) for r in rows], [(l["step"], l["split"], l["loss"]) for l in lines])
-        self.assertEqual([float(r["compute_seconds"]) for r in rows if r["split"] == "train"], [l["compute_seconds"] for l in lines if l["split"] == "train"])
-
-        values = dict(re.findall(r"^(lockstep_\w+\{[^}]*\}) (\S+)$", (self.output / "metrics.prom").read_text(), re.M))
-        run = json.loads((self.output / "run.json").read_text())["run"]
-        self.assertEqual(values[f'lockstep_updates_total{{run="{run}"}}'], "6")
-        self.assertEqual(float(values[f'lockstep_loss{{run="{run}",split="eval"}}']), [l["loss"] for l in lines if l["split"] == "eval"][-1])
 
     def test_other_names_are_refused_and_none_writes_none(self):
         self.fail_with(ranks(2, program("train_mnist", *MLP, "--output", self.output, "--logger", "csv,tensorbord")),

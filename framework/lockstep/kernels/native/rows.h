@@ -26,7 +26,8 @@ const T* input_if(bool there, const Arguments& a, std::size_t i) {
 }
 
 // The kernel of a convolution's gradient by its weights: (x, dy) to dw and, if `bias`, to the sums of dy.
-// add(arguments, arrays) sets what else a class takes. Arrays: those of the class, or of another type of x and dy.
+// add(arguments, arrays) sets what else a class takes. Arrays: a class of arrays that the gradient takes; its x and dy
+// have the type of the images.
 template <class Arrays, class Gradient, class Add>
 std::unique_ptr<Kernel> weight_gradient_kernel(std::shared_ptr<const Gradient> kernel, bool bias, Add add) {
   const std::size_t scratch = kernel->workspace_bytes();

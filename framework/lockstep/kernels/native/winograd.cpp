@@ -16,10 +16,13 @@ namespace {
 constexpr std::int64_t kChunkBlocks = kWinogradChunk / kLanes;
 // Transformed weights up to this size are kept for all tiles (those of 64 x 128 channels, not of 128 x 128). Others are
 // transformed chunk by chunk, once for each group of kStreamedTiles tiles. Each thread transforms what its items read:
-// where two cores have their own last-level caches, lines that both use cost more than the transforms.
+// on two cores with last-level caches of their own, lines that both use cost more than the transforms.
 constexpr std::int64_t kStoredBytes = 1 << 21, kStreamedTiles = 64;
 // The transformed tiles of a group, in and out, where weights are stored.
 constexpr std::int64_t kGroupBytes = 1 << 20, kMostGroupTiles = 56;
+// With many threads groups are smaller, down to so many tiles, so that all threads have one, and so that the
+// transformed tiles of all threads take no more than kStreamedBytes where weights are streamed.
+constexpr std::int64_t kLeastGroupTiles = 14, kStreamedBytes = 1 << 27;
 
 // The convolution that takes dy to dx.
 ConvolutionGeometry transposed(const ConvolutionGeometry& g) {
@@ -62,12 +65,10 @@ WinogradConvolution::WinogradConvolution(const ConvolutionGeometry& g, Direction
   const std::int64_t block = kLanes * kLanes, bytes = s.planes * s.sources * s.out_blocks * block * 4;
   stored_ = bytes <= kStoredBytes;
   chunk_ = stored_ ? s.out_blocks : std::min<std::int64_t>(2, s.out_blocks);
-  std::int64_t most = kStreamedTiles;
-  if (stored_) {
-    const std::int64_t tile_bytes = s.planes * (s.sources + s.out_blocks) * kLanes * 4;
-    most = std::clamp<std::int64_t>(kGroupBytes / tile_bytes / 14 * 14, 14, kMostGroupTiles);
-  }
-  tiles_ = even_groups(s.tiles, most, stored_ ? workers_ : 1);
+  const std::int64_t tile_bytes = s.planes * (s.sources + (stored_ ? s.out_blocks : 0)) * kLanes * 4;
+  const std::int64_t most = stored_ ? std::min(kGroupBytes / tile_bytes / 14 * 14, kMostGroupTiles)
+                                    : std::min(kStreamedBytes / workers_ / tile_bytes, kStreamedTiles);
+  tiles_ = even_groups(s.tiles, kLeastGroupTiles, most, stored_ ? workers_ : 1);
   u_plane_ = padded_plane((stored_ ? s.sources : std::min(kChunkBlocks, s.sources)) * chunk_ * block);
   v_plane_ = padded_plane(s.sources * tiles_ * kLanes);
   m_plane_ = padded_plane(chunk_ * tiles_ * kLanes);
@@ -159,24 +160,25 @@ void WinogradConvolution::run_stored(const Arrays& a, Range groups, const Scratc
   const auto& s = shape_;
   for (std::int64_t i = 0; i < s.out_blocks * s.sources; ++i)
     transform_weights(a.w, i / s.sources, i % s.sources, own.u + i * kLanes * kLanes, u_plane_);
-  for (std::int64_t group = groups.begin; group < groups.end; ++group) run_block(a, group, own);
+  for (std::int64_t group = groups.begin; group < groups.end; ++group)
+    run_group(a, group, group + 1 == groups.end, own);
 }
 
-void WinogradConvolution::run_block(const Arrays& a, std::int64_t group, const Scratch& scratch) const {
+void WinogradConvolution::run_group(const Arrays& a, std::int64_t group, bool last, const Scratch& own) const {
   const auto& s = shape_;
   Chunk c{.begin = group * tiles_, .count = std::min(tiles_, s.tiles - group * tiles_)};
   c.outs = s.out_blocks;
   c.ins = s.sources;
-  c.u = scratch.u;
+  c.u = own.u;
   c.u_block = s.sources * kLanes * kLanes;
   const WinogradTiles in = s.in_tiles(c.begin, c.count, v_plane_);
-  for (std::int64_t b = 0; b < s.sources; ++b) transform_input(a, in, b, scratch.v);
+  for (std::int64_t b = 0; b < s.sources; ++b) transform_input(a, in, b, own.v);
   const std::int64_t next = c.begin + c.count, count = std::min(tiles_, s.tiles - next);
   const std::int64_t calls = s.planes * ((s.out_blocks + 1) / 2) * ((s.sources + kChunkBlocks - 1) / kChunkBlocks);
-  if (count > 0) c.read = {s.in_rows(next, count, a.x), {}, calls};
+  if (!last) c.read = {s.in_rows(next, count, a.x), {}, calls};
   c.write = {s.out_rows(c.begin, c.count, s.out_blocks, a.y), {}, calls};
-  multiply(c, scratch.v, scratch.m);
-  transform_output(a, c, scratch.m);
+  multiply(c, own.v, own.m);
+  transform_output(a, c, own.m);
 }
 
 // Items are chunks of outputs, group by group.
@@ -193,19 +195,18 @@ void WinogradConvolution::run_streamed(const Arrays& a, Range items, const Scrat
   }
 }
 
-void WinogradConvolution::run_chunk(const Arrays& a, const Chunk& tiles, std::int64_t chunk,
-                                    const Scratch& scratch) const {
+void WinogradConvolution::run_chunk(const Arrays& a, const Chunk& tiles, std::int64_t chunk, const Scratch& own) const {
   const auto& s = shape_;
   const std::int64_t block = kLanes * kLanes;
   Chunk c = tiles;
   c.out = chunk * chunk_;
   c.outs = std::min(chunk_, s.out_blocks - c.out);
-  c.u = scratch.u;
+  c.u = own.u;
   c.u_block = std::min(kChunkBlocks, s.sources) * block;
   for (c.in = 0; c.in < s.sources; c.in += kChunkBlocks) {
     c.ins = std::min(kChunkBlocks, s.sources - c.in);
     for (std::int64_t i = 0; i < c.outs * c.ins; ++i)
-      transform_weights(a.w, c.out + i / c.ins, c.in + i % c.ins, scratch.u + i / c.ins * c.u_block + i % c.ins * block,
+      transform_weights(a.w, c.out + i / c.ins, c.in + i % c.ins, own.u + i / c.ins * c.u_block + i % c.ins * block,
                         u_plane_);
     const std::int64_t next = c.in + kChunkBlocks;  // of the weights, not yet transformed
     const std::int64_t out = next < s.sources ? c.out : c.out + chunk_, in = next < s.sources ? next : 0;
@@ -225,9 +226,9 @@ void WinogradConvolution::run_chunk(const Arrays& a, const Chunk& tiles, std::in
                 s.planes};
     }
     if (next >= s.sources) c.write = {s.out_rows(c.begin, c.count, c.outs, a.y + c.out * s.out_image()), {}, s.planes};
-    multiply(c, scratch.v, scratch.m);
+    multiply(c, own.v, own.m);
   }
-  transform_output(a, c, scratch.m);
+  transform_output(a, c, own.m);
 }
 
 }  // namespace lockstep::kernels::native

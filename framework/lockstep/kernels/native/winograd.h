@@ -1,13 +1,13 @@
-// Winograd's convolutions F(4x4, 3x3) and F(2x2, 3x3) in f32: 3x3 kernels with stride and dilation 1, one group,
-// padding 0 to 2 and images of any size, forward and both gradients. Over three axes (a kernel of depth 1 to 3) each
-// slice of the output is the sum of such convolutions of neighbouring slices of the input. x and y are in blocks of 16
-// channels (nChw16c, nCdhw16c), weights and their gradient in blocks [16 in][16 out] (OIhw16i16o, OIdhw16i16o), for all
-// three directions; the channels that fill a block up are 0 in inputs, and are written as 0. Tiles go through
-// transform, products and transform back in groups that stay in the second-level cache. Each sum runs in an order that
-// the geometry fixes: over chunks of kWinogradChunk channels, and in weight gradients over parts of the tiles. Threads,
-// levels and block sizes change no bit. Immutable after construction; running works on OpenMP threads, and neither
-// allocates nor throws. The workspace is for as many threads as OpenMP has at construction; running on more or fewer is
-// correct.
+// Winograd's convolutions F(4x4, 3x3) and F(2x2, 3x3) in f32 (weight gradients also of bf16 images): 3x3 kernels with
+// stride and dilation 1, one group, padding 0 to 2 and images of any size, forward and both gradients. Over three axes
+// (a kernel of depth 1 to 3) each slice of the output is the sum of such convolutions of neighbouring slices of the
+// input. x and y are in blocks of 16 channels (nChw16c, nCdhw16c), weights and their gradient in blocks [16 in][16 out]
+// (OIhw16i16o, OIdhw16i16o), for all three directions; the channels that fill a block up are 0 in inputs, and are
+// written as 0. Tiles go through transform, products and transform back in groups that stay in the second-level cache.
+// Each sum runs in an order that the geometry fixes: over chunks of kWinogradChunk channels, and in weight gradients
+// over parts of the tiles. Threads, levels and block sizes change no bit. Immutable after construction; running works
+// on OpenMP threads, and neither allocates nor throws. The workspace is for as many threads as OpenMP has at
+// construction; running on more or fewer is correct.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +57,8 @@ struct WinogradShape {
   MemoryRegion in_rows(std::int64_t begin, std::int64_t count, const float* x) const;
   MemoryRegion out_rows(std::int64_t begin, std::int64_t count, std::int64_t blocks, const float* y) const;
 
-  // The transforms of WinogradTable: of a source of x (norm: of all blocks; of f32 alone), and of one block of outputs
-  // of y and dy. T is float or Bf16.
+  // The transforms of WinogradTable: of a source of x, and of one block of outputs of y and dy. T is float or Bf16;
+  // only floats have a norm, whose lanes are those of all blocks of channels.
   template <class T>
   void transform_input(const WinogradTiles& tiles, const T* x, std::int64_t source, const NormaliseLanes* norm,
                        float* v) const;
@@ -96,7 +96,7 @@ class WinogradConvolution {
   void multiply(const Chunk& c, const float* v, float* m) const;
   std::int64_t out_chunks() const { return (shape_.out_blocks + chunk_ - 1) / chunk_; }
   void run_stored(const Arrays& a, Range groups, const Scratch& own) const;
-  void run_block(const Arrays& a, std::int64_t group, const Scratch& own) const;
+  void run_group(const Arrays& a, std::int64_t group, bool last, const Scratch& own) const;
   void run_streamed(const Arrays& a, Range items, const Scratch& own) const;
   void run_chunk(const Arrays& a, const Chunk& tiles, std::int64_t chunk, const Scratch& own) const;
   std::int64_t bias_elements() const { return shape_.out_blocks * kLanes; }
@@ -143,13 +143,13 @@ class WinogradGradient {
   template <class T>
   void run_by_parts(const ArraysOf<T>& a) const;
   template <class T>
-  void run_part(const ArraysOf<T>& a, std::int64_t part, std::int64_t chunk, const Scratch& s, bool add,
+  void run_part(const ArraysOf<T>& a, std::int64_t part, std::int64_t chunk, const Scratch& own, bool add,
                 float* dw) const;
   template <class T>
   void run_by_chunks(const ArraysOf<T>& a) const;
   template <class T>
   void run_chunks(const ArraysOf<T>& a, std::int64_t part, Range chunks, const Scratch& own) const;
-  void run_chunk(float* dw, std::int64_t part, std::int64_t chunk, const Scratch& own) const;
+  void run_chunk(std::int64_t part, std::int64_t chunk, const Scratch& own, float* dw) const;
   template <class T>
   void sum_bias(const ArraysOf<T>& a) const;
   std::int64_t lane_elements() const { return normalises_ ? norm_elements(shape_.in_blocks) : 0; }

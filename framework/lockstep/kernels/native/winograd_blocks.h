@@ -17,11 +17,14 @@ inline std::int64_t round_to_block(std::int64_t channels) { return rounded_up(ch
 // An odd number of cache lines, so that the same place of all planes does not fall into one set of a cache.
 inline std::int64_t padded_plane(std::int64_t elements) { return (elements / kLanes | 1) * kLanes; }
 
-// The size of groups of n items, of at most `most`: all alike, and where there are several as many for each worker.
-inline std::int64_t even_groups(std::int64_t n, std::int64_t most, std::int64_t workers) {
+// The size of groups of n items, of at most `most` and at least `least` where there are so many: all alike, and where
+// there are several as many for each worker.
+inline std::int64_t even_groups(std::int64_t n, std::int64_t least, std::int64_t most, std::int64_t workers) {
   if (n == 0) return 1;
+  most = std::max(least, most);
   std::int64_t groups = (n + most - 1) / most;
-  if (groups > 1 || n > most / 2) groups = (groups + workers - 1) / workers * workers;
+  if (groups > 1 || n > most / 2)
+    groups = std::clamp((groups + workers - 1) / workers * workers, groups, std::max(groups, n / least));
   return (n + groups - 1) / groups;
 }
 

@@ -20,7 +20,7 @@ constexpr std::int64_t kPartTiles = 256, kWidePartTiles = 128, kWideWeights = 25
 // Up to this many weights of a tap parts run side by side, and the transformed sums of a chunk of outputs stay in the
 // second-level cache; else each thread transforms the tiles of a part once, for all its chunks of weights.
 constexpr std::int64_t kWeightsByParts = 128 * 128, kSumBytes = 5 << 18;
-constexpr std::int64_t kGroupBytes = 3 << 18, kMostGroupTiles = 64;
+constexpr std::int64_t kGroupBytes = 3 << 18, kLeastGroupTiles = 16, kMostGroupTiles = 64;
 // Partial sums of weights in memory, each of neighbouring parts: as many as keep the threads of a large machine at
 // work.
 constexpr std::int64_t kMostSlots = 64;
@@ -46,14 +46,15 @@ WinogradGradient::WinogradGradient(const ConvolutionGeometry& g, int tile, const
     out_chunk_ = std::min(s.out_blocks, std::max<std::int64_t>(2, std::min(most, share)));
     in_chunk_ = s.sources;
     const std::int64_t tile_bytes = s.planes * (in_chunk_ + out_chunk_) * kLanes * 4;
-    tiles_ = even_groups(part_tiles, std::clamp<std::int64_t>(kGroupBytes / tile_bytes, 16, kMostGroupTiles), 1);
+    tiles_ = even_groups(part_tiles, kLeastGroupTiles, std::min(kGroupBytes / tile_bytes, kMostGroupTiles), 1);
     v_plane_ = padded_plane(in_chunk_ * tiles_ * kLanes);
     z_plane_ = padded_plane(out_chunk_ * tiles_ * kLanes);
   } else {
     out_chunk_ = std::min<std::int64_t>(2, s.out_blocks);
     in_chunk_ = std::min<std::int64_t>(4, s.sources);
     tiles_ = std::max<std::int64_t>(1, part_tiles);
-    v_plane_ = padded_plane(s.sources * tiles_ * kLanes);
+    const std::int64_t share = (out_chunks() * in_chunks() + workers_ - 1) / workers_;  // of the chunks: of a worker
+    v_plane_ = padded_plane(std::min(in_chunks(), share) * in_chunk_ * tiles_ * kLanes);
     z_plane_ = padded_plane(out_chunk_ * tiles_ * kLanes);
   }
   u_plane_ = padded_plane(out_chunk_ * in_chunk_ * kBlock);
@@ -80,7 +81,7 @@ template <class T>
 void WinogradGradient::transform_input(const ArraysOf<T>& a, const WinogradTiles& tiles, std::int64_t source,
                                        float* v) const {
   const auto* norm = reinterpret_cast<const NormaliseLanes*>(a.workspace);
-  shape_.transform_input(tiles, a.x, source, normalises_ ? norm : nullptr, v + source * tiles_ * kLanes);
+  shape_.transform_input(tiles, a.x, source, normalises_ ? norm : nullptr, v);
 }
 
 template <class T>
@@ -120,7 +121,7 @@ void WinogradGradient::run_by_parts(const ArraysOf<T>& a) const {
 
 // The sums of one part for one chunk of outputs, group of tiles by group of tiles. They are added to dw, or replace it.
 template <class T>
-void WinogradGradient::run_part(const ArraysOf<T>& a, std::int64_t part, std::int64_t chunk, const Scratch& scratch,
+void WinogradGradient::run_part(const ArraysOf<T>& a, std::int64_t part, std::int64_t chunk, const Scratch& own,
                                 bool add, float* dw) const {
   const auto& s = shape_;
   const Range range = part_of(s.tiles, parts_, part);
@@ -130,9 +131,9 @@ void WinogradGradient::run_part(const ArraysOf<T>& a, std::int64_t part, std::in
   for (std::int64_t begin = range.begin; begin < range.end; begin += tiles_) {
     const std::int64_t count = std::min(tiles_, range.end - begin), next = begin + count;
     const WinogradTiles in = s.in_tiles(begin, count, v_plane_), slopes = s.out_tiles(begin, count, z_plane_);
-    for (std::int64_t b = 0; b < s.sources; ++b) transform_input(a, in, b, scratch.v);
+    for (std::int64_t b = 0; b < s.sources; ++b) transform_input(a, in, b, own.v + b * tiles_ * kLanes);
     for (std::int64_t b = 0; b < outs; ++b)
-      s.transform_slopes(slopes, dy + b * s.out_image(), scratch.z + b * tiles_ * kLanes);
+      s.transform_slopes(slopes, dy + b * s.out_image(), own.z + b * tiles_ * kLanes);
     const std::int64_t following = std::min(tiles_, range.end - next);
     MemoryAhead read;
     if constexpr (std::is_same_v<T, float>) {
@@ -148,11 +149,11 @@ void WinogradGradient::run_part(const ArraysOf<T>& a, std::int64_t part, std::in
                                   .inputs = kLanes,
                                   .terms = &term,
                                   .count = 1,
-                                  .x = scratch.v + plane * v_plane_ + b * tiles_ * kLanes,
+                                  .x = own.v + plane * v_plane_ + b * tiles_ * kLanes,
                                   .x_step = kLanes,
-                                  .dy = scratch.z + plane * z_plane_ + o * tiles_ * kLanes,
+                                  .dy = own.z + plane * z_plane_ + o * tiles_ * kLanes,
                                   .dy_vector = tiles_ * kLanes,
-                                  .dw = scratch.u + plane * u_plane_ + (o * s.sources + b) * kBlock,
+                                  .dw = own.u + plane * u_plane_ + (o * s.sources + b) * kBlock,
                                   .dw_vector = s.sources * kBlock,
                                   .add = begin > range.begin,
                                   .read = read.next()});
@@ -162,7 +163,7 @@ void WinogradGradient::run_part(const ArraysOf<T>& a, std::int64_t part, std::in
   }
   dw += out * s.sources * 9 * kBlock;
   for (std::int64_t i = 0; i < outs * s.sources; ++i)
-    s.table->gradient(scratch.u + i * kBlock, u_plane_, add, dw + i * 9 * kBlock);
+    s.table->gradient(own.u + i * kBlock, u_plane_, add, dw + i * 9 * kBlock);
 }
 
 template <class T>
@@ -188,19 +189,22 @@ void WinogradGradient::run_chunks(const ArraysOf<T>& a, std::int64_t part, Range
       for (std::int64_t o = 0; o < std::min(out_chunk_, s.out_blocks - out); ++o)
         s.transform_slopes(slopes, a.dy + (out + o) * s.out_image(), own.z + o * tiles_ * kLanes);
     }
-    if (chunk - chunks.begin < in_chunks()) {
-      for (std::int64_t b = in; b < std::min(in + in_chunk_, s.sources); ++b) transform_input(a, tiles, b, own.v);
+    const std::int64_t visited = chunk - chunks.begin;
+    float* const v = own.v + visited % in_chunks() * in_chunk_ * tiles_ * kLanes;
+    if (visited < in_chunks()) {
+      for (std::int64_t b = 0; b < std::min(in_chunk_, s.sources - in); ++b)
+        transform_input(a, tiles, in + b, v + b * tiles_ * kLanes);
     }
-    run_chunk(a.dw, part, chunk, own);
+    run_chunk(part, chunk, {v, own.z, own.u, nullptr}, a.dw);
   }
 }
 
-// The sums of one part for a chunk of weights, which are transformed back at once.
-void WinogradGradient::run_chunk(float* all, std::int64_t part, std::int64_t chunk, const Scratch& scratch) const {
+// The sums of one part for a chunk of weights, which are transformed back at once. v: of the chunk's inputs alone.
+void WinogradGradient::run_chunk(std::int64_t part, std::int64_t chunk, const Scratch& own, float* dw) const {
   const auto& s = shape_;
   const std::int64_t out = chunk / in_chunks() * out_chunk_, in = chunk % in_chunks() * in_chunk_;
   const std::int64_t outs = std::min(out_chunk_, s.out_blocks - out), ins = std::min(in_chunk_, s.sources - in);
-  float* const dw = all + (out * s.sources + in) * 9 * kBlock;
+  dw += (out * s.sources + in) * 9 * kBlock;
   const std::int64_t lines = ins * 9 * kLanes;
   MemoryAhead write(
       {.base = dw, .outer = outs, .outer_stride = s.sources * 9 * kBlock, .inner = 1, .end = lines, .last_end = lines},
@@ -213,18 +217,18 @@ void WinogradGradient::run_chunk(float* all, std::int64_t part, std::int64_t chu
                               .inputs = kLanes,
                               .terms = &term,
                               .count = 1,
-                              .x = scratch.v + plane * v_plane_ + (in + b) * tiles_ * kLanes,
+                              .x = own.v + plane * v_plane_ + b * tiles_ * kLanes,
                               .x_step = kLanes,
-                              .dy = scratch.z + plane * z_plane_,
+                              .dy = own.z + plane * z_plane_,
                               .dy_vector = tiles_ * kLanes,
-                              .dw = scratch.u + plane * u_plane_ + b * kBlock,
+                              .dw = own.u + plane * u_plane_ + b * kBlock,
                               .dw_vector = in_chunk_ * kBlock,
                               .write = write.next()});
     }
   }
   for (std::int64_t o = 0; o < outs; ++o) {
     for (std::int64_t b = 0; b < ins; ++b)
-      s.table->gradient(scratch.u + (o * in_chunk_ + b) * kBlock, u_plane_, part > 0,
+      s.table->gradient(own.u + (o * in_chunk_ + b) * kBlock, u_plane_, part > 0,
                         dw + (o * s.sources + b) * 9 * kBlock);
   }
 }
@@ -241,7 +245,7 @@ void WinogradGradient::sum_bias(const ArraysOf<T>& a) const {
         if constexpr (std::is_same_v<T, float>) {
           kernels_.blocked.sum(positions, block, sums);
         } else {
-          constexpr std::int64_t kAtOnce = 32;
+          constexpr std::int64_t kAtOnce = 32;  // as many as BlockedTable::sum adds in f32, so bits are those of f32
           float values[kAtOnce * kLanes];
           for (std::int64_t p = 0; p < positions; p += kAtOnce) {
             const std::int64_t count = std::min(kAtOnce, positions - p);
