@@ -266,14 +266,19 @@ TEST(Copies, StateThatIsHeldOnceIsNotRepaired) {
   const Communicator nodes = two_nodes();
   Task task = guarded({.verify_every = 1, .compare_every = 1, .on_mismatch = OnMismatch::Repair}, true);
   task.options.parallel.shard_optimizer = true;
-  Rig rig(nodes, task);
-  rig.train(3);
-  if (world().rank() == last_rank()) {
-    const plan::Bucket& bucket = store(rig).buckets().front();
-    bucket.states[0][static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
+  // The last rank that holds elements: with few blocks of 1024, as weights that are not padded have, an earlier one.
+  std::string error = "no error";
+  int holder = last_rank();
+  for (; error == "no error" && holder >= 0; --holder) {
+    Rig rig(nodes, task);
+    rig.train(3);
+    if (world().rank() == holder) {
+      const plan::Bucket& bucket = store(rig).buckets().front();
+      bucket.states[0][static_cast<std::size_t>(bucket.elements - 40) * 4] ^= std::byte{1};
+    }
+    error = error_of([&] { rig.train(1); });
   }
-  const std::string error = error_of([&] { rig.train(1); });
-  expect_contains(error, formatted("[memory] after update 3: rank {} on ", last_rank()));
+  expect_contains(error, formatted("[memory] after update 3: rank {} on ", holder + 1));
   expect_contains(error, ": momentum of ");
 }
 
