@@ -86,7 +86,7 @@ TEST(Process, GivesAllThatAPipeHoldsAtItsEnd) {
                    go});
   const int held = fcntl(process.errors(), F_SETPIPE_SZ, 1 << 20);  // as much as 16 pages of 64 KiB hold
   if (held < 1 << 20) GTEST_SKIP() << "the system gives no larger pipe: " << held;
-  std::ofstream{go};
+  std::ofstream(go).close();
   ASSERT_TRUE(end_of(process)) << "all of it fits in";
   std::filesystem::remove(go);
   const std::string text = process.read_rest();
