@@ -53,8 +53,8 @@ WinogradGradient::WinogradGradient(const ConvolutionGeometry& g, int tile, const
     out_chunk_ = std::min<std::int64_t>(2, s.out_blocks);
     in_chunk_ = std::min<std::int64_t>(4, s.sources);
     tiles_ = std::max<std::int64_t>(1, part_tiles);
-    const std::int64_t share = (out_chunks() * in_chunks() + workers_ - 1) / workers_;  // of the chunks: of a worker
-    v_plane_ = padded_plane(std::min(in_chunks(), share) * in_chunk_ * tiles_ * kLanes);
+    const std::int64_t most = (out_chunks() * in_chunks() + workers_ - 1) / workers_;  // chunks of one worker
+    v_plane_ = padded_plane(std::min(in_chunks(), most) * in_chunk_ * tiles_ * kLanes);
     z_plane_ = padded_plane(out_chunk_ * tiles_ * kLanes);
   }
   u_plane_ = padded_plane(out_chunk_ * in_chunk_ * kBlock);
