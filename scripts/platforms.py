@@ -4,7 +4,9 @@
 scripts/platforms.py [ROW...] [--tests quick|full|none] [-R PATTERN] [-E PATTERN] [--targets NAMES] [-j N] [--list]
 
 A ROW is one of the table: the compiler, MPI and libraries of this machine (here), the same without oneDNN, with clang, with MPICH, with the reference BLAS; Debian 13 in
-a chroot (scripts/check_debian.sh: root and debootstrap); AArch64, cross-compiled, its ranks emulated (scripts/check_aarch64.sh). Without ROWs all that are possible are built, each in build/NAME.
+a chroot (scripts/check_debian.sh: root and debootstrap); AArch64, cross-compiled, its ranks emulated (scripts/check_aarch64.sh). Without ROWs all that are possible are built, each in build/NAME. Where
+build/here has the first row's programs, those of each other row train six models beside them, and the table says whether all losses and weights have the same bits (--bits portable,
+tests/system/test_portable.py); not from a chroot, whose programs need its libraries.
 What a row needs and this machine lacks is said, and the row is left out. Each row's result replaces the one in build/platforms.json;
 --write puts the table into docs/platforms.md. The exit code is 1 where a row failed, 77 where none could
 be tried."""
@@ -24,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAGE = ROOT / "build" / "platforms.json", ROOT / "docs" / "platforms.md"
 BEGIN, END = "<!-- scripts/platforms.py writes this table -->\n", "<!-- its end -->\n"
 EMULATED = ["scripts/check_aarch64.sh", "--"]
+TRAINED = ["lockstep", "train_resnet", "train_toy", "train_mnist", "train_fields", "train_gpt", "train_recsys"]  # by which rows' bits are compared
 TIERS = {"quick": ["-L", "^quick$"], "full": ["-LE", "^long$"]}
 
 # name: what the table says, CMake's options, programs without which it cannot be
@@ -107,6 +110,14 @@ def tests(build, tier, arguments, variables, mpi, row):
             + (f"; failed: {', '.join(names[:8])}{' ...' if len(names) > 8 else ''}" if failed else ""))
 
 
+def bits(build, row):
+    """Of what this row's programs train, compared with those of the first row."""
+    variables = environment_of("here") | {"LOCKSTEP_PEER_BIN": str(build / "bin")}
+    words = ["ctest", "--test-dir", str(ROOT / "build" / "here"), "-R", r"^system\.portable\.Pairs$", "--output-on-failure", "--no-tests=error"]
+    status, _ = run(words, build / "platforms-bits.log", variables, row)
+    return "equal" if status == 0 else f"failed: build/{build.name}/platforms-bits.log"
+
+
 def try_here(row, arguments):
     build, variables = ROOT / "build" / (arguments.build or row), environment_of(row)
     build.mkdir(parents=True, exist_ok=True)
@@ -122,6 +133,10 @@ def try_here(row, arguments):
     if arguments.tests != "none":
         result[arguments.tests] = tests(build, arguments.tests, arguments, variables, result["MPI"], row)
         result["ok"] = result["ok"] and "failed" not in result[arguments.tests] and result[arguments.tests] != "none ran"
+    trained = all((folder / "bin" / name).exists() for folder in (build, ROOT / "build" / "here") for name in TRAINED)
+    if row != "here" and trained:
+        result["bits"] = bits(build, row)
+        result["ok"] = result["ok"] and result["bits"] == "equal"
     return result
 
 
@@ -140,8 +155,8 @@ def system_name():
 
 
 def table(results):
-    columns = ["compiler", "MPI", "oneDNN", "HDF5", "BLAS", "builds", "quick", "full", "date"]
-    lines = [f"| platform | {' | '.join(columns[:6])} | quick tests | full tests | date |", "|" + " --- |" * (len(columns) + 1)]
+    columns = ["compiler", "MPI", "oneDNN", "HDF5", "BLAS", "builds", "quick", "full", "bits", "date"]
+    lines = [f"| platform | {' | '.join(columns[:6])} | quick tests | full tests | bits | date |", "|" + " --- |" * (len(columns) + 1)]
     for row in ROWS:
         if row in results:
             lines.append(f"| {results[row]['platform']} | " + " | ".join(results[row].get(c, "-") for c in columns) + " |")

@@ -1,6 +1,7 @@
 """--bits portable: losses and weights equal, bit for bit, for any ranks, threads and level of instructions.
 
-LOCKSTEP_PEER_BIN may name the programs of another build (of another compiler or processor): its bits, at its best level, are then compared, too.
+LOCKSTEP_PEER_BIN may name the folders of programs of other builds (of another compiler, MPI or processor), as PATH
+does: the same runs by each of them must then have the same bits. Those of another MPI are started by its own mpirun.
 """
 
 import array
@@ -9,6 +10,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -32,17 +34,34 @@ MODELS = {
 CHEAP = [(1, 1, "baseline"), (2, 2, "avx2"), (3, 3, "avx512")]
 
 
+def peers():
+    return [Path(folder) for folder in os.environ.get("LOCKSTEP_PEER_BIN", "").split(":") if folder]
+
+
+def command_of(binaries, name, *options):
+    """Of this build, or of the one whose programs are in the folder `binaries`."""
+    command = [str(word) for word in program(name, *options)]
+    return [str(binaries / Path(command[0]).name), *command[1:]] if binaries else command
+
+
+def mpi_of(binaries):
+    """What Debian calls the programs of the MPI that these are linked with."""
+    linked = subprocess.run(["readelf", "--dynamic", binaries / "train_toy"], capture_output=True, text=True, check=True, timeout=100).stdout
+    return "mpich" if "[libmpich" in linked else "openmpi"
+
+
 @functools.cache
-def levels():
+def levels(binaries=None):
     """Those that the programs have for this processor, slowest first, as they name them themselves."""
-    command = [str(word) for word in program("lockstep", "inspect", "mlp", "--plan")]
+    command = command_of(binaries, "lockstep", "inspect", "mlp", "--plan")
     refused = subprocess.run(command, env=clean_environment(LOCKSTEP_ISA="none"), capture_output=True, text=True, check=False, timeout=100).stderr
     return re.search(r"expected a level that this machine supports: ([\w, ]+)", refused)[1].split(", ")
 
 
-def on_levels(runs):
+def on_levels(runs, binaries=None):
     """The runs, those of a level that this processor has not on its best one."""
-    return list(dict.fromkeys((size, threads, level if level in levels() else levels()[-1]) for size, threads, level in runs))
+    there = levels(binaries)
+    return list(dict.fromkeys((size, threads, level if level in there else there[-1]) for size, threads, level in runs))
 
 
 class Portable(support.SystemTest):
@@ -55,37 +74,46 @@ class Portable(support.SystemTest):
         values = array.array("f", [((i * 7919) % 211) / 105 - 1 for i in range(32 * 256)])
         (self.scratch / "u.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + values.tobytes())
 
-    def command(self, model, output, threads, *more, steps=None):
+    def command(self, model, output, threads, *more, steps=None, binaries=None):
         name, *options = MODELS[model]
         if model == "unet":
             options += ["--data-dir", self.scratch]
-        return program(name, *options, *FEW, "--max-steps", steps or self.STEPS, "--threads", threads, *more, "--output", output)
+        return command_of(binaries, name, *options, *FEW, "--max-steps", steps or self.STEPS, "--threads", threads, *more, "--output", output)
 
     def bits(self, output):
         hashed = (output / "hashes.jsonl").read_text()
         self.assertEqual(hashed.count("\n"), self.STEPS + 1)
         return metrics(output), hashed, self.state(checkpoints(output)[-1])["tensors"]
 
-    def run_one(self, model, size, threads, level, *more, binaries=None):
-        output = self.scratch / f"{model}-{size}-{threads}-{level}{'-peer' if binaries else ''}"
-        command = self.command(model, output, threads, *more)
-        if binaries:
-            command[0] = str(binaries / Path(command[0]).name)
-        self.succeed(ranks(size, command), environment=clean_environment(**({} if binaries else {"LOCKSTEP_ISA": level})))
+    def launcher_of(self, binaries):
+        """PATH with that MPI's mpirun first."""
+        name = mpi_of(binaries)
+        folder = self.scratch / f"programs-{name}"
+        if not folder.exists():
+            folder.mkdir()
+            (folder / "mpirun").symlink_to(shutil.which(f"mpirun.{name}"))
+            if name == "mpich":
+                (folder / "hydra_pmi_proxy").symlink_to(shutil.which("hydra_pmi_proxy"))
+        return f"{folder}:{os.environ['PATH']}"
+
+    def run_one(self, model, size, threads, level, binaries=None):
+        of_peer = "" if binaries is None else "-" + str(binaries).strip("/").replace("/", "-")
+        output = self.scratch / f"{model}-{size}-{threads}-{level}{of_peer}"
+        command = self.command(model, output, threads, binaries=binaries)
+        launcher = {"PATH": self.launcher_of(binaries)} if binaries else {}
+        self.succeed(ranks(size, command), environment=clean_environment(LOCKSTEP_ISA=level, **launcher))
         return self.bits(output)
 
     def expect_the_same(self, model, runs):
-        reference, first = None, None
-        runs = on_levels(runs)
-        self.assertGreater(len(runs), 1, "runs to compare, expected several")
-        for run in runs:
-            found = self.run_one(model, *run)
-            reference, first = reference or found, first or run
+        runs = list(runs)
+        own = on_levels(runs)
+        self.assertGreater(len(own), 1, "runs to compare, expected several")
+        reference = self.run_one(model, *own[0])
+        others = [(run, None) for run in own[1:]] + [(run, peer) for peer in peers() for run in on_levels(runs, peer)]
+        for run, peer in others:
+            found = self.run_one(model, *run, binaries=peer)
             for mine, theirs in zip(found, reference):
-                self.assertEqual(mine, theirs, f"{model}: ranks, threads, level {run} and {first}")
-        peer = os.environ.get("LOCKSTEP_PEER_BIN")
-        if peer:
-            self.assertEqual(self.run_one(model, 2, 2, "best", binaries=Path(peer)), reference, f"{model} by {peer}")
+                self.assertEqual(mine, theirs, f"{model}: ranks, threads, level {run} {f'of {peer} ' if peer else ''}and {own[0]}")
 
 
 class Pairs(Portable):
