@@ -140,8 +140,9 @@ void register_read_plain() {
 // A model whose weights lie in blocks, as their gradient does, and are read plainly by an op with so many FLOPs for
 // each of its samples, of which there are two.
 struct PlainReader {
-  PlainReader(const Shape& shape, double flops, Mode mode = Mode::Train) {
-    const Parameter& w = parameters.add("w", shape);
+  PlainReader(const Shape& shape, double flops, Mode mode = Mode::Train, bool trainable = true) {
+    Parameter& w = parameters.add("w", shape);
+    w.trainable = trainable;
     const auto function = [&](const plan::Inputs& in) {
       const Value weights = in.graph().parameter(w);
       const auto samples = static_cast<double>(in["x"].shape()[0]);
@@ -176,6 +177,7 @@ TEST(Layouts, LargeWeightsAreTurnedInEachStepWhereThatTakesLittleOfIt) {
   EXPECT_EQ(kept.turned(), 0) << kept.plan->describe();
   EXPECT_EQ(PlainReader(small, 1e12).turned(), 0);
   EXPECT_EQ(PlainReader(large, 1e12, Mode::Eval).turned(), 0) << "weights do not change there";
+  EXPECT_EQ(PlainReader(large, 1e12, Mode::Train, false).turned(), 0) << "nor where they are frozen";
   EXPECT_EQ(static_cast<double>(kept.model->parameters().bytes() - turned.model->parameters().bytes()), bytes);
   for (const double factor : {1.0, -3.0}) {  // after a change of the weights, too
     std::vector<std::vector<double>> read, gradients;
