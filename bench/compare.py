@@ -76,6 +76,10 @@ ROWS = {
 }
 
 
+class CommandFailed(Exception):
+    """A command ended with another status than 0."""
+
+
 class Job:
     """A command that runs to its end: its output, when a line of it matched, and the memory of its workers."""
 
@@ -99,11 +103,17 @@ class Job:
         if sample:
             sampler.join()
         if status != 0:
-            sys.exit(f"{shlex.join(command)}: exit {status}\n{self.output}")
+            raise CommandFailed(f"{shlex.join(command)}: exit {status}\n{self.output}")
 
     def sample(self, pid, over):
         while not over.wait(0.05):
             self.peak_bytes = max(self.peak_bytes, sum(proportional_bytes(p) for p in tree(pid) if name_of(p).startswith(self.workers)))
+
+
+def last_line(text):
+    """Its last error, or its last line, in which words stand."""
+    lines = [line for line in text.splitlines() if re.search(r"\w", line)] or ["no output"]
+    return next((line for line in reversed(lines) if re.search(r"\w+Error\b", line)), lines[-1])
 
 
 def read(path):
@@ -184,8 +194,12 @@ class Peer:
 
         fastest_of(self.variants(row))
         if self.compiles and row.measure == "step" and row.model != "dlrm":
-            backend = self.variant[0]
-            fastest_of([(*v, "--compile") for v in self.variants(row) if v[0] == backend])
+            backend, eager = self.variant[0], self.variant
+            try:
+                fastest_of([(*v, "--compile") for v in self.variants(row) if v[0] == backend])
+            except CommandFailed as failure:  # it has ops that the peer cannot compile
+                print(f"compare.py: {row.model} is timed eagerly only, as its compiled form fails: {last_line(str(failure))}", file=sys.stderr, flush=True)
+                self.variant = eager
 
     def can_compile(self):
         """Whether a compiled step of a small model runs; says so where it does not."""
@@ -193,8 +207,7 @@ class Peer:
         tried = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if tried.returncode == 0:
             return True
-        last = (tried.stdout.strip().splitlines() or ["no output"])[-1]
-        print(f"compare.py: the peer cannot compile ({last}); it is timed eagerly only", file=sys.stderr, flush=True)
+        print(f"compare.py: the peer cannot compile ({last_line(tried.stdout)}); it is timed eagerly only", file=sys.stderr, flush=True)
         return False
 
     def run(self, row):
@@ -307,4 +320,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except CommandFailed as failed:
+        sys.exit(str(failed))
