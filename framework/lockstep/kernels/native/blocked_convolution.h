@@ -143,6 +143,7 @@ class BlockedWeightGradient {
   const NativeKernels& kernels_;
   ConvolutionGeometry g_;
   BlockedChannels channels_;
+  std::array<std::int64_t, 3> out_;  // sizes of the output
   std::vector<Piece> pieces_;
   std::int64_t parts_ = 1;        // of the sums: of the batch, and these of the depth
   std::int64_t depth_parts_ = 1;  // of each part of the batch

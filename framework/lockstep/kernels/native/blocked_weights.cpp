@@ -8,8 +8,9 @@
 namespace lockstep::kernels::native {
 namespace {
 
-// Positions of the output that are summed in one pass: a block of x and two of dy fit into a first-level cache.
-constexpr std::int64_t kPassPositions = 128;
+// Positions of the output that are summed in one pass: a block of x and two of dy fit into a first-level cache. Images
+// without blocks have several times as many calls with less work in each.
+constexpr std::int64_t kPassPositions = 128, kPlainPassPositions = 512;
 // Blocks of the weight gradient that a unit works on, of 1 KiB each: they fit into a second-level cache.
 constexpr std::int64_t kUnitFilters = 128, kUnitOuts = 8, kLeastUnits = 8, kMostParts = 16;
 
@@ -23,7 +24,7 @@ TapRange clip(TapRange range, std::int64_t begin, std::int64_t end, std::int64_t
 }  // namespace
 
 BlockedWeightGradient::BlockedWeightGradient(const ConvolutionGeometry& g, const NativeKernels& kernels)
-    : kernels_(kernels), g_(g), channels_(g) {
+    : kernels_(kernels), g_(g), channels_(g), out_{g.out_d(), g.out_h(), g.out_w()} {
   check(supports_blocked(g), "convolution", "{} to {} channels in {} groups do not run on blocks of {} channels",
         g.in_channels, g.out_channels, g.groups, kLanes);
   if (channels_.plain) {
@@ -94,14 +95,14 @@ void BlockedWeightGradient::cut() {
   unit_outs_ = std::min(channels_.out_blocks, std::clamp<std::int64_t>(kUnitFilters / filter, 2, kUnitOuts));
   unit_ins_ = std::clamp<std::int64_t>(kUnitFilters / (filter * unit_outs_), 1, channels_.in_blocks);
   const std::int64_t blocks = units();
-  const std::int64_t d = g_.out_d(), h = g_.out_h(), w = g_.out_w();
+  const auto [d, h, w] = out_;
   const std::int64_t wanted = divided_up(kLeastUnits, blocks);
   const std::int64_t batch_parts = std::clamp<std::int64_t>(wanted, 1, std::min(g_.batch, kMostParts));
   depth_parts_ = std::clamp<std::int64_t>(divided_up(wanted, batch_parts), 1, d);
   parts_ = batch_parts * depth_parts_;
-  pass_ = {std::clamp<std::int64_t>(kPassPositions / (d * h * w), 1, g_.batch),
-           std::clamp<std::int64_t>(kPassPositions / (h * w), 1, d), std::clamp<std::int64_t>(kPassPositions / w, 1, h),
-           std::min(2 * kPassPositions, w)};
+  const std::int64_t most = channels_.plain ? kPlainPassPositions : kPassPositions;
+  pass_ = {std::clamp<std::int64_t>(most / (d * h * w), 1, g_.batch), std::clamp<std::int64_t>(most / (h * w), 1, d),
+           std::clamp<std::int64_t>(most / w, 1, h), std::min(2 * most, w)};
 }
 
 std::int64_t BlockedWeightGradient::units() const {
@@ -130,8 +131,7 @@ std::size_t BlockedWeightGradient::workspace_bytes() const {
 }
 
 void BlockedWeightGradient::run(const Arrays& a) const {
-  const std::int64_t work =
-      g_.batch * g_.out_d() * g_.out_h() * g_.out_w() * channels_.weight_elements() / kLanes / units();
+  const std::int64_t work = g_.batch * out_[0] * out_[1] * out_[2] * channels_.weight_elements() / kLanes / units();
   parallel_for(units(), work, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const Unit u = unit(i);
@@ -148,9 +148,9 @@ void BlockedWeightGradient::run_unit(const Arrays& a, const Unit& u, float* dw) 
   for (std::int64_t o = 0; o < u.out_blocks; ++o)
     std::fill_n(dw + o * c.in_blocks * c.filter_elements, u.in_blocks * c.filter_elements, 0.0F);
   const std::int64_t sample = u.part / depth_parts_, slice = u.part % depth_parts_, samples = parts_ / depth_parts_;
-  const std::array<std::int64_t, 4> begins{sample * g_.batch / samples, slice * g_.out_d() / depth_parts_, 0, 0};
-  const std::array<std::int64_t, 4> ends{(sample + 1) * g_.batch / samples, (slice + 1) * g_.out_d() / depth_parts_,
-                                         g_.out_h(), g_.out_w()};
+  const std::array<std::int64_t, 4> begins{sample * g_.batch / samples, slice * out_[0] / depth_parts_, 0, 0};
+  const std::array<std::int64_t, 4> ends{(sample + 1) * g_.batch / samples, (slice + 1) * out_[0] / depth_parts_,
+                                         out_[1], out_[2]};
   Pass pass{begins, {}};
   while (pass.begin[0] < ends[0]) {
     for (std::size_t i = 0; i < 4; ++i) pass.end[i] = std::min(ends[i], pass.begin[i] + pass_[i]);
@@ -168,8 +168,8 @@ void BlockedWeightGradient::run_piece(const Arrays& a, const Unit& u, const Pass
   const TapRange h = clip(piece.axes[1], pass.begin[2], pass.end[2], g_.stride_h);
   const TapRange w = clip(piece.axes[2], pass.begin[3], pass.end[3], g_.stride_w);
   if (d.count == 0 || h.count == 0 || w.count == 0) return;
-  const std::int64_t x_element = c.plain ? 1 : kLanes, out_h = g_.out_h(), out_w = g_.out_w();
-  const std::int64_t x_plane = g_.in_d * g_.in_h * g_.in_w * x_element, dy_plane = g_.out_d() * out_h * out_w * kLanes;
+  const std::int64_t x_element = c.plain ? 1 : kLanes, out_h = out_[1], out_w = out_[2];
+  const std::int64_t x_plane = g_.in_d * g_.in_h * g_.in_w * x_element, dy_plane = out_[0] * out_h * out_w * kLanes;
   const std::int64_t x_sample = x_plane * (c.plain ? g_.in_channels : c.groups * c.in_blocks);
   const std::int64_t dy_sample = dy_plane * c.groups * c.out_blocks;
   std::array<Walk, 4> axes{Walk{w.count, g_.stride_w * x_element, kLanes},
@@ -180,7 +180,7 @@ void BlockedWeightGradient::run_piece(const Arrays& a, const Unit& u, const Pass
   if (axes[0].count > 1) join_axes(axes);
   const Walk run = axes[0];
   axes[0] = {};
-  BlockedTable::Term terms[kPassPositions];
+  BlockedTable::Term terms[kPlainPassPositions];
   std::int64_t count = 0;
   for_each_walk(axes, [&](std::int64_t x, std::int64_t dy) { terms[count++] = {x, dy}; });
   const float* x = a.x + piece.x + pass.begin[0] * x_sample + (u.group * c.in_blocks + u.in_block) * x_plane +
@@ -219,7 +219,7 @@ void BlockedWeightGradient::add_parts(const Arrays& a) const {
 
 void BlockedWeightGradient::bias_gradient(const Arrays& a) const {
   const std::int64_t blocks = channels_.groups * channels_.out_blocks;
-  const std::int64_t positions = g_.out_d() * g_.out_h() * g_.out_w();
+  const std::int64_t positions = out_[0] * out_[1] * out_[2];
   parallel_for(blocks, g_.batch * positions * kLanes, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       double sums[kLanes] = {};

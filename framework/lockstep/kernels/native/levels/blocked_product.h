@@ -22,17 +22,25 @@ LOCKSTEP_INLINE void prefetch_written(const float* p) { __builtin_prefetch(p, 1,
 #endif
 LOCKSTEP_INLINE void prefetch_second_level(const float* p) { __builtin_prefetch(p, 0, 2); }
 
-// The part of what a call fetches ahead that goes with tile number `tile` of `tiles`.
-struct BlockedAheads {
-  BlockedAhead read, write;
-  std::int64_t tile, tiles;
+// What a call fetches ahead, in equal parts, one before each of its tiles. No tile divides: some processors take as
+// long for that as for a small tile.
+class BlockedAheads {
+ public:
+  BlockedAheads(const BlockedAhead& read, const BlockedAhead& write, std::int64_t tiles)
+      : read_(read), write_(write), read_lines_(part(read, tiles)), write_lines_(part(write, tiles)) {}
   LOCKSTEP_INLINE void fetch() {
-    for (std::int64_t i = tile * read.lines / tiles; i < (tile + 1) * read.lines / tiles; ++i)
-      prefetch_second_level(read.at + i * kLanes);
-    for (std::int64_t i = tile * write.lines / tiles; i < (tile + 1) * write.lines / tiles; ++i)
-      prefetch_written(write.at + i * kLanes);
-    ++tile;
+    for (std::int64_t i = 0; i < read_lines_ && read_.lines > 0; ++i, --read_.lines, read_.at += kLanes)
+      prefetch_second_level(read_.at);
+    for (std::int64_t i = 0; i < write_lines_ && write_.lines > 0; ++i, --write_.lines, write_.at += kLanes)
+      prefetch_written(write_.at);
   }
+
+ private:
+  static std::int64_t part(const BlockedAhead& ahead, std::int64_t tiles) {
+    return ahead.lines == 0 ? 0 : (ahead.lines + tiles - 1) / tiles;
+  }
+  BlockedAhead read_, write_;
+  std::int64_t read_lines_, write_lines_;
 };
 
 // The offset of register r of a tile, in elements; those of a second vector are `vector` behind the first one's.
@@ -102,7 +110,7 @@ template <int Registers, int Row>
 LOCKSTEP_INLINE void blocked_product_rows(const BlockedTable::Product& p) {
   const std::int64_t vectors = kNatives == 1 ? 1 : p.vectors, parts = kNatives == 1 ? 1 : kNatives / kTileRegisters;
   const std::int64_t row_tiles = (p.rows + kBlockedRows - 1) / kBlockedRows;
-  BlockedAheads aheads{p.read, p.write, 0, row_tiles * vectors * parts};
+  BlockedAheads aheads{p.read, p.write, row_tiles * vectors * parts};
   for (std::int64_t v = 0; v < vectors; ++v) {
     for (std::int64_t part = 0; part < parts; ++part) {
       const std::int64_t lane = part * kTileRegisters * kNative;
@@ -178,7 +186,7 @@ template <int Registers>
 void blocked_outer_of(const BlockedTable::Outer& p) {
   const std::int64_t vectors = kNatives == 1 ? 1 : p.vectors, parts = kNatives == 1 ? 1 : kNatives / kTileRegisters;
   const std::int64_t input_tiles = (p.inputs + kBlockedInputs - 1) / kBlockedInputs;
-  BlockedAheads aheads{p.read, p.write, 0, input_tiles * vectors * parts};
+  BlockedAheads aheads{p.read, p.write, input_tiles * vectors * parts};
   for (std::int64_t v = 0; v < vectors; ++v) {
     for (std::int64_t part = 0; part < parts; ++part) {
       const std::int64_t lane = part * kTileRegisters * kNative;
