@@ -37,7 +37,7 @@ class BlockedAheads {
 
  private:
   static std::int64_t part(const BlockedAhead& ahead, std::int64_t tiles) {
-    return ahead.lines == 0 ? 0 : (ahead.lines + tiles - 1) / tiles;
+    return ahead.lines == 0 || tiles == 0 ? 0 : (ahead.lines + tiles - 1) / tiles;
   }
   BlockedAhead read_, write_;
   std::int64_t read_lines_, write_lines_;
