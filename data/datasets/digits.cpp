@@ -233,7 +233,7 @@ void DigitsDataset::read(std::int64_t index, std::span<std::byte* const> out) co
 }
 
 data::DatasetEntry digits_entry() {
-  constexpr std::int64_t kTrainSamples = 12000, kEvalSamples = 2000;
+  constexpr std::int64_t kTrainDigits = 12000, kEvalDigits = 2000;
   return {.name = "digits",
           .description = "built in: handwriting-like digits, 12,000 + 2,000",
           .open =
@@ -241,7 +241,7 @@ data::DatasetEntry digits_entry() {
                 return std::make_unique<DigitsDataset>(
                     DigitsOptions{.seed = options.seed,
                                   .split = split,
-                                  .size = split == data::Split::Train ? kTrainSamples : kEvalSamples});
+                                  .size = split == data::Split::Train ? kTrainDigits : kEvalDigits});
               },
           .pixels = {.mean = {0.158f}, .stddev = {0.211f}}};
 }

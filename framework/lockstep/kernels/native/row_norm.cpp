@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lockstep/core/independent.h"
 #include "lockstep/core/parallel_for.h"
 #include "lockstep/core/partition.h"
 #include "lockstep/kernels/native/row_statistics.h"
@@ -74,7 +75,7 @@ void backward_part(const RowNormBackward<T>& o, const RowNormTable<T>& level, co
     std::fill_n(floats, 2 * columns, 0.0F);
     backward_rows(o, level, {first, std::min(rows.end, first + kFoldRows)}, floats,
                   o.dbias ? floats + columns : nullptr);
-#pragma GCC ivdep
+    LOCKSTEP_INDEPENDENT
     for (std::int64_t i = 0; i < 2 * columns; ++i) doubles[i] += static_cast<double>(floats[i]);
   }
 }

@@ -11,22 +11,22 @@
 namespace lockstep::onnx {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
+using Sizes = std::vector<std::int64_t>;
 
 // Three axes, of which the outer ones are 1 (or 0, for padding) where there are fewer.
-std::string three(const Numbers& numbers, std::int64_t missing = 1) {
-  Numbers all(3 - numbers.size(), missing);
+std::string three(const Sizes& numbers, std::int64_t missing = 1) {
+  Sizes all(3 - numbers.size(), missing);
   all.insert(all.end(), numbers.begin(), numbers.end());
   return formatted("{{{}}}", c_list(all));
 }
 
-Numbers spatial(const Shape& shape) { return Numbers(shape.dims().begin() + 2, shape.dims().end()); }
+Sizes spatial(const Shape& shape) { return Sizes(shape.dims().begin() + 2, shape.dims().end()); }
 
 // The literal of the C type `convolution`.
 template <class Axis>
-std::string geometry(const Shape& in, const Shape& out, const Numbers& kernel, std::int64_t groups,
+std::string geometry(const Shape& in, const Shape& out, const Sizes& kernel, std::int64_t groups,
                      const std::vector<Axis>& axes) {
-  Numbers stride, padding, dilation;
+  Sizes stride, padding, dilation;
   for (const Axis& axis : axes) {
     stride.push_back(axis.stride);
     padding.push_back(axis.padding);
@@ -68,7 +68,7 @@ void write_spread(const CNode& n, const ConvolutionBackwardDataOp& op) {
 }
 
 void write_pool(const CNode& n, const PoolOp& op) {
-  Numbers kernel;
+  Sizes kernel;
   for (const PoolAxis& axis : op.options().axes) kernel.push_back(axis.kernel);
   n.require(n.outputs.size() == 1 || n.outputs[1].empty(), "positions of maxima as an output");
   n.body.need("convolution");
@@ -91,7 +91,7 @@ void write_resample(const CNode& n, const ResampleOp& op) {
   std::string from = n.inputs[0];
   for (int i = 0; i < axes; ++i) {
     const AxisMap& map = op.maps()[static_cast<std::size_t>(i)];
-    Numbers first{0}, source;
+    Sizes first{0}, source;
     std::vector<double> weight;
     for (const auto& taps : map.taps()) {
       for (const AxisMap::Tap& tap : taps) {
