@@ -38,7 +38,7 @@ LOCKSTEP_INLINE void in_blocks(std::int64_t n, Body body) {
   const std::int64_t blocks = (n + Most - 1) / Most;
   std::int64_t largest = blocks == 1 ? n : Most;
   while ((largest - 1) * blocks >= n) --largest;
-  const std::int64_t larger = n - (largest - 1) * blocks;  // parts are of the largest size, and the rest are one smaller
+  const std::int64_t larger = n - (largest - 1) * blocks;  // parts have the largest size, the rest one less
   std::int64_t begin = 0;
   for (std::int64_t b = 0; b < blocks; ++b) {
     const std::int64_t own = b < larger ? largest : largest - 1;
