@@ -53,7 +53,7 @@ def mpi_of(binaries):
 @functools.cache
 def levels(binaries=None):
     """Those that the programs have for this processor, slowest first, as they name them themselves."""
-    command = command_of(binaries, "lockstep", "inspect", "mlp", "--plan")
+    command = command_of(binaries, "train_toy", "--dataset", "synthetic")
     refused = subprocess.run(command, env=clean_environment(LOCKSTEP_ISA="none"), capture_output=True, text=True, check=False, timeout=100).stderr
     return re.search(r"expected a level that this machine supports: ([\w, ]+)", refused)[1].split(", ")
 
@@ -88,12 +88,14 @@ class Portable(support.SystemTest):
     def launcher_of(self, binaries):
         """PATH with that MPI's mpirun first."""
         name = mpi_of(binaries)
+        links = {"mpirun": f"mpirun.{name}"} | ({"hydra_pmi_proxy": "hydra_pmi_proxy"} if name == "mpich" else {})
         folder = self.scratch / f"programs-{name}"
-        if not folder.exists():
-            folder.mkdir()
-            (folder / "mpirun").symlink_to(shutil.which(f"mpirun.{name}"))
-            if name == "mpich":
-                (folder / "hydra_pmi_proxy").symlink_to(shutil.which("hydra_pmi_proxy"))
+        folder.mkdir(exist_ok=True)
+        for link, target in links.items():
+            found = shutil.which(target)
+            self.assertIsNotNone(found, f"{target} is not in PATH, expected for the programs in {binaries}")
+            if not (folder / link).exists():
+                (folder / link).symlink_to(found)
         return f"{folder}:{os.environ['PATH']}"
 
     def run_one(self, model, size, threads, level, binaries=None):
