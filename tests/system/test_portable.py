@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import support
@@ -53,8 +54,9 @@ def mpi_of(binaries):
 @functools.cache
 def levels(binaries=None):
     """Those that the programs have for this processor, slowest first, as they name them themselves."""
-    command = command_of(binaries, "train_toy", "--dataset", "synthetic")
-    refused = subprocess.run(command, env=clean_environment(LOCKSTEP_ISA="none"), capture_output=True, text=True, check=False, timeout=100).stderr
+    with tempfile.TemporaryDirectory() as output:
+        command = command_of(binaries, "train_toy", "--dataset", "synthetic", "--output", output)
+        refused = subprocess.run(command, env=clean_environment(LOCKSTEP_ISA="none"), capture_output=True, text=True, check=False, timeout=100).stderr
     return re.search(r"expected a level that this machine supports: ([\w, ]+)", refused)[1].split(", ")
 
 
