@@ -1,5 +1,5 @@
 // The bits of a recurrent layer: those of a sample depend neither on threads nor on the other samples, and the gates
-// may lie where the products of the input lay.
+// may lie where the products of the input lay, and the gradients of these where the gates lay.
 #include "lockstep/kernels/generic/recurrent.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,17 @@ using kernels::generic::RecurrentBackward;
 using kernels::generic::RecurrentForward;
 using kernels::generic::RecurrentShape;
 
-// A layer of two directions with initial states on random values; arrays are one after the other, by sample.
+// Rows (a, b, ...) as (b, a, ...), by their first two axes.
+std::vector<float> exchanged(const std::vector<float>& rows, std::int64_t a, std::int64_t b) {
+  if (rows.empty()) return rows;
+  const auto width = static_cast<std::int64_t>(rows.size()) / (a * b);
+  std::vector<float> result(rows.size());
+  for (std::int64_t i = 0; i < a * b; ++i)
+    std::copy_n(rows.data() + i * width, width, result.data() + (i % b * a + i / b) * width);
+  return result;
+}
+
+// A layer of two directions with initial states on random values, those of a sample whatever others there are.
 struct Layer {
   RecurrentShape shape;
   std::vector<float> product[2], weight[2], bias[2], state[2], dy;
@@ -27,7 +37,7 @@ struct Layer {
     const std::int64_t rows = samples * shape.steps;
     for (int d = 0; d < 2; ++d) {
       const auto seed = static_cast<std::uint64_t>(10 * d);
-      product[d] = random_values<float>(rows * shape.gates(), seed + 1);
+      product[d] = exchanged(random_values<float>(rows * shape.gates(), seed + 1), samples, shape.steps);
       weight[d] = random_values<float>(shape.gates() * shape.hidden, seed + 2);
       bias[d] = random_values<float>(shape.gates(), seed + 3);
       state[d] = random_values<float>(samples * shape.wide(), seed + 4);
@@ -35,7 +45,7 @@ struct Layer {
       previous[d] = blank(rows * shape.hidden);
       last[d] = by_state[d] = blank(samples * shape.wide());
     }
-    dy = random_values<float>(rows * shape.wide(), 5);
+    dy = exchanged(random_values<float>(rows * shape.wide(), 5), samples, shape.steps);
     y = kept = blank(rows * shape.wide());
   }
   static std::vector<float> blank(std::int64_t n) { return std::vector<float>(static_cast<std::size_t>(n), 1e30F); }
@@ -60,11 +70,12 @@ struct Layer {
     recurrent_forward(shape, a, scratch.data());
     EXPECT_EQ(scratch.back(), 1e30F) << "wrote behind its scratch memory";
   }
-  void backward() {
+  void backward(bool in_place) {
     RecurrentBackward<float> a{};
     for (int d = 0; d < 2; ++d) {
+      if (in_place) by_product[d] = gates[d];
       a.direction[d] = {.weight = weight[d].data(),
-                        .gates = gates[d].data(),
+                        .gates = in_place ? by_product[d].data() : gates[d].data(),
                         .by_product = by_product[d].data(),
                         .by_hidden = lstm() ? by_product[d].data() : by_hidden[d].data(),
                         .before = previous[d].data()};
@@ -80,10 +91,13 @@ struct Layer {
     recurrent_backward(shape, a, scratch.data());
     EXPECT_EQ(scratch.back(), 1e30F) << "wrote behind its scratch memory";
   }
-  std::vector<const std::vector<float>*> results() const {
-    return {&y,           &kept,          &gates[0],      &gates[1],     &last[0],
-            &last[1],     &by_product[0], &by_product[1], &by_hidden[0], &by_hidden[1],
-            &previous[0], &previous[1],   &by_state[0],   &by_state[1]};
+  // One sample's after the other's.
+  std::vector<std::vector<float>> results() const {
+    std::vector<std::vector<float>> all{last[0], last[1], by_state[0], by_state[1]};
+    for (const auto* steps : {&y, &kept, &gates[0], &gates[1], &by_product[0], &by_product[1], &by_hidden[0],
+                              &by_hidden[1], &previous[0], &previous[1]})
+      all.push_back(exchanged(*steps, shape.steps, shape.samples));
+    return all;
   }
 };
 
@@ -91,8 +105,8 @@ struct Layer {
 void expect_same(const Layer& got, const Layer& want) {
   const auto a = got.results(), b = want.results();
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const std::size_t n = std::min(a[i]->size(), b[i]->size());
-    EXPECT_TRUE(std::equal(a[i]->begin(), a[i]->begin() + static_cast<std::ptrdiff_t>(n), b[i]->begin()))
+    const std::size_t n = std::min(a[i].size(), b[i].size());
+    EXPECT_TRUE(std::equal(a[i].begin(), a[i].begin() + static_cast<std::ptrdiff_t>(n), b[i].begin()))
         << "result " << i;
   }
 }
@@ -100,7 +114,7 @@ void expect_same(const Layer& got, const Layer& want) {
 Layer run(RecurrentCell cell, std::int64_t samples, bool in_place = false) {
   Layer layer(cell, samples);
   layer.forward(in_place);
-  layer.backward();
+  layer.backward(in_place);
   return layer;
 }
 
@@ -121,7 +135,7 @@ TEST(Recurrent, BitsDoNotDependOnThreads) {
   }
 }
 
-TEST(Recurrent, GatesMayTakeThePlaceOfTheProducts) {
+TEST(Recurrent, GatesMayTakeThePlaceOfTheProductsAndGradientsThatOfTheGates) {
   for (const RecurrentCell cell : {RecurrentCell::Lstm, RecurrentCell::Gru})
     expect_same(run(cell, 7, true), run(cell, 7));
 }

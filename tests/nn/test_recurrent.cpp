@@ -88,6 +88,13 @@ TEST(RecurrentModules, AreOneOpPerLayerWithDropoutBetweenLayersInTraining) {
   }
 }
 
+TEST(RecurrentModules, HandTheStepsToTheNextLayerAsTheyLie) {
+  const LSTM lstm({.in = 3, .hidden = 4, .layers = 3});
+  Graph graph(Mode::Train, DType::F32);
+  lstm(graph.input("x", {{2, 9, 3}, DType::F32}));
+  EXPECT_EQ(count_of(graph, "permute"), 1 + 3);  // x; and y of each layer, which the next one does not read
+}
+
 TEST(RecurrentModules, KeepTheirStatesInF32WhereProductsAreBf16) {
   const LSTM lstm({.in = 3, .hidden = 4});
   Graph graph(Mode::Train, DType::F32, 0, DType::BF16);

@@ -34,7 +34,7 @@ struct WrittenRecurrent {
 };
 
 struct DirectionResult {
-  std::string y;                    // (N, T, H)
+  std::string y;                    // (T, N, H)
   std::vector<std::string> states;  // (N, H) each
 };
 
@@ -56,8 +56,7 @@ DirectionResult write_direction(WrittenRecurrent& node, std::size_t direction, b
   Document& d = w.document;
   const std::int64_t gates = node.options.gates() * node.hidden;
   const Value x = node.sources[node.next];
-  const std::string steps = d.add("Reshape", {node.take(), d.list({node.samples, node.steps, x.shape()[1]})});
-  const std::string first = d.add("Transpose", {steps}, {{"perm", Numbers{1, 0, 2}}});
+  const std::string first = d.add("Reshape", {node.take(), d.list({node.steps, node.samples, x.shape()[1]})});
   const std::string weight = node.ordered(node.take(), {1, gates, x.shape()[1]});
   std::string bias = has_bias ? node.ordered(node.take(), {1, gates}) : "";
   const std::string recurrent = node.ordered(node.take(), {1, gates, node.hidden});
@@ -78,8 +77,7 @@ DirectionResult write_direction(WrittenRecurrent& node, std::size_t direction, b
   if (node.options.lstm()) outputs.push_back(d.fresh());
   d.add(node.options.lstm() ? "LSTM" : "GRU", inputs, outputs, attributes);
   DirectionResult result;
-  const std::string y = d.add("Reshape", {outputs[0], d.list({node.steps, node.samples, node.hidden})});
-  result.y = d.add("Transpose", {y}, {{"perm", Numbers{1, 0, 2}}});
+  result.y = d.add("Reshape", {outputs[0], d.list({node.steps, node.samples, node.hidden})});
   for (std::size_t k = 1; k < outputs.size(); ++k)
     result.states.push_back(d.add("Reshape", {outputs[k], d.list({node.samples, node.hidden})}));
   return result;
@@ -94,8 +92,8 @@ bool write_recurrent(const NodeWriter& w) {
   WrittenRecurrent node{.w = w,
                         .options = options,
                         .sources = sources_of(w.graph, w.node),
-                        .samples = w.shape()[0],
-                        .steps = w.shape()[1],
+                        .samples = w.shape()[1],
+                        .steps = w.shape()[0],
                         .hidden = w.shape()[2] / options.directions};
   const auto directions = static_cast<std::size_t>(options.directions);
   const std::size_t states = options.lstm() ? 2 : 1;

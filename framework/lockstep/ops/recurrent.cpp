@@ -3,6 +3,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/linear.h"
+#include "lockstep/ops/permute.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
 #include "lockstep/ops/reshape.h"
@@ -41,6 +42,9 @@ Value steps_as_rows(Value x) {
   return reshape(x, {s[0] * s[1], s[2]});
 }
 
+// Between (N, T, ...), as users have it, and (T, N, ...).
+Value exchange_steps(Value x) { return transpose(x, 0, 1); }
+
 RecurrentOutputs recurrent(Value x, RecurrentOptions options, std::span<const RecurrentWeights> directions,
                            std::span<const Value> states) {
   const std::string_view site = cell_name(options);
@@ -52,20 +56,21 @@ RecurrentOutputs recurrent(Value x, RecurrentOptions options, std::span<const Re
   options.directions = static_cast<int>(directions.size());
   options.initial = !states.empty();
   options.bias = !options.lstm() && static_cast<bool>(directions[0].bias_hh);
+  const Value rows = steps_as_rows(exchange_steps(x));
   std::vector<Value> inputs;
   for (const RecurrentWeights& w : directions) {
     check(static_cast<bool>(w.bias_ih) == static_cast<bool>(directions[0].bias_hh) &&
               static_cast<bool>(w.bias_hh) == static_cast<bool>(directions[0].bias_hh),
           site, "{}: some biases are missing, expected all of them or none", axes::path(x));
     const Value bias = options.lstm() && w.bias_ih ? w.bias_ih + w.bias_hh : w.bias_ih;
-    const Value product = cast(linear(steps_as_rows(x), w.weight_ih, bias), w.weight_ih.dtype());
-    inputs.push_back(reshape(product, {shape[0], shape[1], product.shape()[1]}));
+    const Value product = cast(linear(rows, w.weight_ih, bias), w.weight_ih.dtype());
+    inputs.push_back(reshape(product, {shape[1], shape[0], product.shape()[1]}));
     inputs.push_back(w.weight_hh);
     if (options.bias) inputs.push_back(w.bias_hh);
   }
   for (const Value s : states) inputs.push_back(cast(s, directions[0].weight_hh.dtype()));
   const auto outputs = x.graph().apply(std::make_shared<RecurrentOp>(options), std::move(inputs));
-  return {.y = outputs[0], .h = outputs[1], .c = options.lstm() ? outputs[2] : Value()};
+  return {.y = exchange_steps(outputs[0]), .h = outputs[1], .c = options.lstm() ? outputs[2] : Value()};
 }
 
 double recurrence_flops(const Type& products, const Type& weight, int directions) {
@@ -79,12 +84,12 @@ std::vector<Type> RecurrentOp::infer(std::string_view path, std::span<const Type
   check(inputs.size() == at.inputs, name(), "{}: {} inputs, expected {}", path, inputs.size(), at.inputs);
   const Type &x = inputs[0], &w = inputs[1];
   check(x.shape.rank() == 3 && w.shape.rank() == 2, name(),
-        "{}: products of the input are {} and weight_hh {}, expected (samples, steps, {} hidden) and ({} hidden, "
+        "{}: products of the input are {} and weight_hh {}, expected (steps, samples, {} hidden) and ({} hidden, "
         "hidden)",
         path, x.str(), w.str(), options_.gates(), options_.gates());
   check(x.dtype == DType::F32 || x.dtype == DType::F64, name(), "{}: input is {}, expected f32 or f64", path, x.str());
-  const std::int64_t n = x.shape[0], steps = x.shape[1], hidden = w.shape[1], d = options_.directions;
-  const Type products{Shape{n, steps, options_.gates() * hidden}, x.dtype}, state{Shape{n, d * hidden}, x.dtype};
+  const std::int64_t steps = x.shape[0], n = x.shape[1], hidden = w.shape[1], d = options_.directions;
+  const Type products{Shape{steps, n, options_.gates() * hidden}, x.dtype}, state{Shape{n, d * hidden}, x.dtype};
   check(steps >= 1 && hidden >= 1, name(), "{}: {} steps of {} hidden features, expected at least 1", path, steps,
         hidden);
   for (std::size_t k = 0; k < at.directions; ++k) {
@@ -96,7 +101,7 @@ std::vector<Type> RecurrentOp::infer(std::string_view path, std::span<const Type
   }
   for (std::size_t k = 0; options_.initial && k < at.states; ++k)
     check_recurrent_type(name(), path, k == 0 ? "the initial h" : "the initial c", inputs[at.initial(k)], state);
-  const Type y{Shape{n, steps, d * hidden}, x.dtype};
+  const Type y{Shape{steps, n, d * hidden}, x.dtype};
   std::vector<Type> outputs{y};
   outputs.insert(outputs.end(), at.states, state);
   outputs.insert(outputs.end(), at.directions, products);
@@ -130,7 +135,7 @@ std::vector<Value> RecurrentOp::gradient(const Request& r) const {
     const Value before = d[k * per_direction + per_direction - 1];
     result[at.product(k)] = by_input;
     const bool weight = r.needed[at.weight(k)], bias = options_.bias && r.needed[at.bias(k)];
-    if (weight) {  // (N T, H), (N T, G) -> (G, H), [(G)]
+    if (weight) {  // (T N, H), (T N, G) -> (G, H), [(G)]
       const auto sums =
           before.graph().apply(std::make_shared<LinearBackwardWeightsOp>(bias),
                                {cast_for_product(steps_as_rows(before)), cast_for_product(steps_as_rows(by_hidden))});
@@ -158,8 +163,8 @@ std::string RecurrentOp::attributes() const {
 
 std::vector<Type> RecurrentGradientOp::infer(std::string_view, std::span<const Type> inputs) const {
   const Type &w = inputs[0], &gates = inputs[1];
-  const std::int64_t hidden = w.shape[1], n = gates.shape[0], d = options_.directions;
-  const Type before{Shape{n, gates.shape[1], hidden}, gates.dtype}, state{Shape{n, d * hidden}, gates.dtype};
+  const std::int64_t hidden = w.shape[1], n = gates.shape[1], d = options_.directions;
+  const Type before{Shape{gates.shape[0], n, hidden}, gates.dtype}, state{Shape{n, d * hidden}, gates.dtype};
   std::vector<Type> outputs;
   for (int k = 0; k < options_.directions; ++k) {
     outputs.insert(outputs.end(), options_.lstm() ? 1 : 2, gates);

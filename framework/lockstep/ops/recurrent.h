@@ -29,9 +29,11 @@ struct RecurrentOptions {
   bool lstm() const { return cell == RecurrentCell::Lstm; }
 };
 
-// Per direction: products of the input (N, T, G), W_hh (G, H), [its bias (G)]; then [h (N, D H)], [c, an LSTM's].
-// -> y (N, T, D H), the last h (N, D H), [the last c], then values for the gradient: per direction the gates (N, T, G);
-// and (N, T, D H), an LSTM's c or a GRU's W_hn h + b_hn.
+// The samples of a step lie together, so that the recurrence, which takes one step after the other, reads and writes
+// memory in order. Per direction: products of the input (T, N, G), W_hh (G, H), [its bias (G)]; then [h (N, D H)],
+// [c, an LSTM's].
+// -> y (T, N, D H), the last h (N, D H), [the last c], then values for the gradient: per direction the gates (T, N, G);
+// and (T, N, D H), an LSTM's c or a GRU's W_hn h + b_hn.
 class RecurrentOp : public Op {
  public:
   explicit RecurrentOp(RecurrentOptions options) : options_(options) {}
@@ -48,8 +50,8 @@ class RecurrentOp : public Op {
 
 // Per direction W_hh and the gates; y, the last output of RecurrentOp, [h], [c]; then the gradients by y, h, [c], as
 // far as they are there.
-// -> per direction the gradients of the products of the input (N, T, G), of the products of h (N, T, G; of a GRU alone,
-// an LSTM's are the same) and the h before each step (N, T, H); then those of the initial [h], [c].
+// -> per direction the gradients of the products of the input (T, N, G), of the products of h (T, N, G; of a GRU alone,
+// an LSTM's are the same) and the h before each step (T, N, H); then those of the initial [h], [c].
 class RecurrentGradientOp : public Op {
  public:
   struct Given {

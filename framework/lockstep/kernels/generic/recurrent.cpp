@@ -80,13 +80,13 @@ void for_samples(const RecurrentShape& s, const Body& body) {
 struct Walk {
   Walk(const RecurrentShape& shape, int direction, std::int64_t begin) : s(shape), d(direction), first(begin) {}
   std::int64_t time(std::int64_t k) const { return d == 0 ? k : s.steps - 1 - k; }
-  // Their rows of an array (N, T, width) at step k.
+  // Their rows of an array (T, N, width) at step k.
   template <class T>
   Strided<T> rows(T* array, std::int64_t width, std::int64_t k) const {
     if (array == nullptr) return {};
-    return {array + (first * s.steps + time(k)) * width, s.steps * width};
+    return {array + (time(k) * s.samples + first) * width, width};
   }
-  // Their states after step k in an array (N, T, D H).
+  // Their states after step k in an array (T, N, D H).
   template <class T>
   Strided<T> states(T* array, std::int64_t k) const {
     const Strided<T> all = rows(array, s.wide(), k);
@@ -97,7 +97,7 @@ struct Walk {
   Strided<T> outer(T* array) const {
     return {array == nullptr ? nullptr : array + first * s.wide() + d * s.hidden, s.wide()};
   }
-  // Their states before step k, in `array` (N, T, D H) or in `initial`; null for zeros.
+  // Their states before step k, in `array` (T, N, D H) or in `initial`; null for zeros.
   template <class T>
   Strided<const T> before(const T* array, const T* initial, std::int64_t k) const {
     return k > 0 ? states(array, k - 1) : outer(initial);

@@ -65,7 +65,7 @@ RecurrentBackward<T> backward_arrays(const RecurrentOptions& o, const RecurrentG
 }
 
 RecurrentShape shape_of(const RecurrentOptions& options, const Shape& gates) {
-  return {.options = options, .samples = gates[0], .steps = gates[1], .hidden = gates[2] / options.gates()};
+  return {.options = options, .samples = gates[1], .steps = gates[0], .hidden = gates[2] / options.gates()};
 }
 
 template <class T>
@@ -95,6 +95,7 @@ std::optional<KernelOffer> recurrent_gradient_kernel(const KernelRequest& r, std
   const auto& op = r.as<RecurrentGradientOp>();
   const RecurrentShape shape = shape_of(op.options(), r.inputs[1].shape);
   KernelOffer offer = plain_offer(r);
+  offer.in_place_input = 1;  // the first direction's gates make room for the gradients of their products
   offer.build = [shape, given = op.given(), dtype = r.dtype()] {
     return build_typed(dtype, [&](auto tag) {
       using T = decltype(tag);

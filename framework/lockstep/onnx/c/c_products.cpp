@@ -85,8 +85,8 @@ void write_index_select(const CNode& n, const IndexSelectOp& op) {
 // One sample: states are lists of hidden numbers, those of the second direction behind those of the first.
 void write_c_recurrent(const CNode& n, const RecurrentOp& op) {
   const RecurrentOptions& options = op.options();
-  n.require(n.types[0].shape[0] == 1, "several sequences in one sample");
-  const std::int64_t steps = n.shape()[1], width = n.shape()[2], hidden = width / options.directions;
+  n.require(n.types[0].shape[1] == 1, "several sequences in one sample");
+  const std::int64_t steps = n.shape()[0], width = n.shape()[2], hidden = width / options.directions;
   const std::size_t each = options.bias ? 3 : 2, given = each * static_cast<std::size_t>(options.directions);
   n.body.scratch(4 * hidden + 2 * width);
   const std::vector<std::string> own{formatted("scratch + {}", 4 * hidden),
