@@ -92,7 +92,7 @@ TEST(RecurrentModules, HandTheStepsToTheNextLayerAsTheyLie) {
   const LSTM lstm({.in = 3, .hidden = 4, .layers = 3});
   Graph graph(Mode::Train, DType::F32);
   lstm(graph.input("x", {{2, 9, 3}, DType::F32}));
-  EXPECT_EQ(count_of(graph, "permute"), 1 + 3);  // x; and y of each layer, which the next one does not read
+  EXPECT_EQ(count_of(graph, "permute"), 2);  // of x, and of the last layer's y
 }
 
 TEST(RecurrentModules, KeepTheirStatesInF32WhereProductsAreBf16) {
@@ -130,6 +130,18 @@ TEST(RecurrentModules, AgreeInAllPrecisions) {
   const double wide = loss_of(DType::F64, false);
   EXPECT_NEAR(loss_of(DType::F32, false), wide, 1e-5);
   EXPECT_NEAR(loss_of(DType::F32, true), wide, 1e-2);
+}
+
+TEST(RecurrentModules, GatesProductsAndTheirGradientsShareMemory) {
+  constexpr std::int64_t kSteps = 50, kSamples = 4, kHidden = 32;
+  const LSTM lstm({.in = 3, .hidden = kHidden});
+  plan::CompiledModel model(lstm.named_parameters(), [&](const plan::Inputs& in) {
+    return plan::Traced{.loss = mean(lstm(in["x"]).states[0].h)};
+  });
+  const plan::Plan& plan = model.plan(Mode::Train, {{"x", {{kSamples, kSteps, 3}, DType::F32}}});
+  const auto gates = static_cast<double>(kSteps * kSamples * 4 * kHidden * 4);  // bytes
+  // y, c and the states before each step are a quarter each; gradients in memory of their own would make it 2.75.
+  EXPECT_LT(static_cast<double>(plan.arena_bytes()), 2.25 * gates);
 }
 
 std::string error_of(const std::function<void(Graph&)>& trace) {

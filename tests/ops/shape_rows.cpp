@@ -261,14 +261,6 @@ std::vector<Row> permute_rows() {
             return made(Shape{5, 3, 2, 4}, [&](const Index& i) { return at(x, {i[2], i[1], i[3], i[0]}); });
           }),
       row_of(
-          "permute", "of_a_permutation", Shape{2, 3, 4, 5},
-          [](Value x) {
-            return permute(permute(x, {3, 1, 0, 2}), {1, 2, 0, 3});
-          },
-          [](const Array& x) {
-            return made(Shape{3, 2, 5, 4}, [&](const Index& i) { return at(x, {i[1], i[0], i[3], i[2]}); });
-          }),
-      row_of(
           "permute", "runs_stay_whole", Shape{2, 3, 4}, [](Value x) { return transpose(x, 0, 1); },
           [](const Array& x) {
             return made(Shape{3, 2, 4}, [&](const Index& i) { return at(x, {i[1], i[0], i[2]}); });

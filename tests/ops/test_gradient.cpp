@@ -11,6 +11,7 @@
 #include "lockstep/ops/cross_entropy.h"
 #include "lockstep/ops/linear.h"
 #include "lockstep/ops/pair_products.h"
+#include "lockstep/ops/permute.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/reduce.h"
@@ -85,6 +86,21 @@ std::vector<T> values_of(const Shape& shape, const std::vector<T>& x, const std:
 }
 
 // As PyTorch's: 0 and not NaN, where a power is constant.
+// Permuting back does not go around the permuted value.
+TEST(Gradient, ByAValueThatWasPermuted) {
+  plan::CompiledModel model(
+      {},
+      [](const plan::Inputs& in) {
+        const Value p = transpose(in["x"], 0, 1);
+        return plan::Traced{.prediction = gradient(sum(square(p)) + sum(square(transpose(p, 0, 1))), p)};
+      },
+      kF64);
+  plan::Plan& plan = model.plan(Mode::Eval, {{"x", {Shape{2, 3}, DType::F64}}});
+  for (int i = 0; i < 6; ++i) static_cast<double*>(plan.input("x"))[i] = i;
+  plan.run();
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(plan.prediction().data<double>()[i], 4.0 * (i % 2 * 3 + i / 2));
+}
+
 TEST(Gradient, OfAPowerAtZero) {
   const std::vector<float> x{0, 0, 2};
   const auto by_exponent = [](Value v) { return gradient(power(detach(v), v + 0.5), v); };

@@ -3,6 +3,7 @@
 #include "lockstep/core/error.h"
 #include "lockstep/nn/init.h"
 #include "lockstep/ops/dropout.h"
+#include "lockstep/ops/permute.h"
 
 namespace lockstep::nn {
 namespace {
@@ -43,6 +44,12 @@ RecurrentLayers::Direction RecurrentLayers::add_direction(const std::string& suf
   return d;
 }
 
+// x (T, N, F): the mask of a sample depends on its place in the batch, which dropout() finds along the first axis.
+Value RecurrentLayers::dropped(Value x, std::size_t layer) const {
+  if (!x.graph().training() || config_.dropout == 0) return x;
+  return transpose(dropout(transpose(x, 0, 1), config_.dropout, formatted("{}.l{}", path(), layer)), 0, 1);
+}
+
 std::vector<RecurrentOutputs> RecurrentLayers::run(Value x, const std::vector<Value>& h,
                                                    const std::vector<Value>& c) const {
   const std::string path = this->path();
@@ -53,15 +60,17 @@ std::vector<RecurrentOutputs> RecurrentLayers::run(Value x, const std::vector<Va
   Graph& g = x.graph();
   const auto value = [&g](const Parameter* p) { return p == nullptr ? Value() : g.parameter(*p); };
   std::vector<RecurrentOutputs> outputs;
+  x = transpose(x, 0, 1);
   for (std::size_t l = 0; l < layers_.size(); ++l) {
-    if (l > 0) x = dropout(outputs.back().y, config_.dropout, formatted("{}.l{}", path, l));
+    if (l > 0) x = dropped(outputs.back().y, l);
     std::vector<RecurrentWeights> weights;
     for (const Direction& d : layers_[l])
       weights.push_back({value(d.weight_ih), value(d.weight_hh), value(d.bias_ih), value(d.bias_hh)});
     const Value first = h.empty() ? Value() : h[l];
-    outputs.push_back(cell_ == RecurrentCell::Lstm ? lstm(x, weights, first, c.empty() ? Value() : c[l])
-                                                   : gru(x, weights, first));
+    outputs.push_back(cell_ == RecurrentCell::Lstm ? lstm_steps_first(x, weights, first, c.empty() ? Value() : c[l])
+                                                   : gru_steps_first(x, weights, first));
   }
+  outputs.back().y = transpose(outputs.back().y, 0, 1);
   return outputs;
 }
 

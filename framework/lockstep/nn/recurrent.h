@@ -26,7 +26,8 @@ class RecurrentLayers : public Module {
 
  protected:
   RecurrentLayers(RecurrentCell cell, RecurrentConfig config);
-  // The outputs of all layers, the last one's y being the result; `h` and `c` are initial states by layer, or empty.
+  // The outputs of all layers, the last one's y, as (N, T, D H), being the result; `h` and `c` are initial states by
+  // layer, or empty.
   std::vector<RecurrentOutputs> run(Value x, const std::vector<Value>& h, const std::vector<Value>& c) const;
 
  private:
@@ -34,6 +35,7 @@ class RecurrentLayers : public Module {
     Parameter *weight_ih, *weight_hh, *bias_ih, *bias_hh;  // biases may be null
   };
   Direction add_direction(const std::string& suffix, std::int64_t in);
+  Value dropped(Value x, std::size_t layer) const;  // in front of a layer
 
   RecurrentCell cell_;
   RecurrentConfig config_;

@@ -41,7 +41,7 @@ bool write_spectra(const NodeWriter& w);    // Fourier transforms, products of s
 bool write_bags(const NodeWriter& w);       // bags of rows, products of pairs, numbers from integers
 
 // The values of which a node is written: its inputs, and of a recurrent layer, whose op here reads products of the
-// input, for each product x (N T, F), weight_ih (G, F) and its bias, if there is one. Nothing else of the graph is
+// input, for each product x (T N, F), weight_ih (G, F) and its bias, if there is one. Nothing else of the graph is
 // written.
 std::vector<Value> sources_of(const Graph& graph, const Node& node);
 

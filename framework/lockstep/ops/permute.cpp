@@ -56,12 +56,7 @@ std::vector<Value> PermuteOp::gradient(const Request& r) const {
 std::string PermuteOp::attributes() const { return axes::text({axes_.begin(), axes_.end()}); }
 
 Value permute(Value x, const std::vector<int>& axes) {
-  std::vector<int> order = axes::of("permute", x, axes);
-  const Node& node = x.graph().node(x);
-  if (const auto* inner = dynamic_cast<const PermuteOp*>(node.op.get())) {  // both are one of its input
-    for (int& axis : order) axis = inner->axes()[static_cast<std::size_t>(axis)];
-    return permute(node.inputs[0], order);
-  }
+  const std::vector<int> order = axes::of("permute", x, axes);
   auto op = std::make_shared<PermuteOp>(order);
   const Type type = op->infer(axes::path(x), std::span(&x.type(), 1))[0];
   int last = -1;

@@ -21,7 +21,7 @@ class PermuteOp : public Op {
 };
 
 // Returns x with its axes in this order, each named once (-1 is the last one). Where only dimensions of 1 move, nothing
-// is copied; a permutation of a permutation is one of its input. Throws Error where `axes` is no permutation.
+// is copied. Throws Error where `axes` is no permutation.
 Value permute(Value x, const std::vector<int>& axes);
 // Returns x with two axes exchanged.
 Value transpose(Value x, int a, int b);

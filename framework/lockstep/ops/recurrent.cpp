@@ -42,13 +42,10 @@ Value steps_as_rows(Value x) {
   return reshape(x, {s[0] * s[1], s[2]});
 }
 
-// Between (N, T, ...), as users have it, and (T, N, ...).
-Value exchange_steps(Value x) { return transpose(x, 0, 1); }
-
 RecurrentOutputs recurrent(Value x, RecurrentOptions options, std::span<const RecurrentWeights> directions,
                            std::span<const Value> states) {
   const std::string_view site = cell_name(options);
-  check(x.shape().rank() == 3, site, "{}: input is {}, expected (samples, steps, features)", axes::path(x),
+  check(x.shape().rank() == 3, site, "{}: input is {}, expected (steps, samples, features)", axes::path(x),
         x.type().str());
   check(directions.size() == 1 || directions.size() == 2, site, "{}: weights of {} directions, expected 1 or 2",
         axes::path(x), directions.size());
@@ -56,21 +53,30 @@ RecurrentOutputs recurrent(Value x, RecurrentOptions options, std::span<const Re
   options.directions = static_cast<int>(directions.size());
   options.initial = !states.empty();
   options.bias = !options.lstm() && static_cast<bool>(directions[0].bias_hh);
-  const Value rows = steps_as_rows(exchange_steps(x));
   std::vector<Value> inputs;
   for (const RecurrentWeights& w : directions) {
     check(static_cast<bool>(w.bias_ih) == static_cast<bool>(directions[0].bias_hh) &&
               static_cast<bool>(w.bias_hh) == static_cast<bool>(directions[0].bias_hh),
           site, "{}: some biases are missing, expected all of them or none", axes::path(x));
     const Value bias = options.lstm() && w.bias_ih ? w.bias_ih + w.bias_hh : w.bias_ih;
-    const Value product = cast(linear(rows, w.weight_ih, bias), w.weight_ih.dtype());
-    inputs.push_back(reshape(product, {shape[1], shape[0], product.shape()[1]}));
+    const Value product = cast(linear(steps_as_rows(x), w.weight_ih, bias), w.weight_ih.dtype());
+    inputs.push_back(reshape(product, {shape[0], shape[1], product.shape()[1]}));
     inputs.push_back(w.weight_hh);
     if (options.bias) inputs.push_back(w.bias_hh);
   }
   for (const Value s : states) inputs.push_back(cast(s, directions[0].weight_hh.dtype()));
   const auto outputs = x.graph().apply(std::make_shared<RecurrentOp>(options), std::move(inputs));
-  return {.y = exchange_steps(outputs[0]), .h = outputs[1], .c = options.lstm() ? outputs[2] : Value()};
+  return {.y = outputs[0], .h = outputs[1], .c = options.lstm() ? outputs[2] : Value()};
+}
+
+// A layer, which takes and gives steps first, over x with the samples first.
+template <class Layer>
+RecurrentOutputs samples_first(std::string_view site, Value x, Layer layer) {
+  check(x.shape().rank() == 3, site, "{}: input is {}, expected (samples, steps, features)", axes::path(x),
+        x.type().str());
+  RecurrentOutputs outputs = layer(transpose(x, 0, 1));
+  outputs.y = transpose(outputs.y, 0, 1);
+  return outputs;
 }
 
 double recurrence_flops(const Type& products, const Type& weight, int directions) {
@@ -187,15 +193,23 @@ std::string RecurrentGradientOp::attributes() const {
   return text;
 }
 
-RecurrentOutputs lstm(Value x, std::span<const RecurrentWeights> directions, Value h, Value c) {
+RecurrentOutputs lstm_steps_first(Value x, std::span<const RecurrentWeights> directions, Value h, Value c) {
   check(static_cast<bool>(h) == static_cast<bool>(c), "lstm",
         "{}: one of the initial states h and c is missing, expected both or none", axes::path(x));
   const Value states[] = {h, c};
   return recurrent(x, {.cell = RecurrentCell::Lstm}, directions, std::span(states, h ? 2 : 0));
 }
 
-RecurrentOutputs gru(Value x, std::span<const RecurrentWeights> directions, Value h) {
+RecurrentOutputs gru_steps_first(Value x, std::span<const RecurrentWeights> directions, Value h) {
   return recurrent(x, {.cell = RecurrentCell::Gru}, directions, std::span(&h, h ? 1 : 0));
+}
+
+RecurrentOutputs lstm(Value x, std::span<const RecurrentWeights> directions, Value h, Value c) {
+  return samples_first("lstm", x, [&](Value steps) { return lstm_steps_first(steps, directions, h, c); });
+}
+
+RecurrentOutputs gru(Value x, std::span<const RecurrentWeights> directions, Value h) {
+  return samples_first("gru", x, [&](Value steps) { return gru_steps_first(steps, directions, h); });
 }
 
 }  // namespace lockstep

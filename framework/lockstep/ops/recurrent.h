@@ -29,8 +29,7 @@ struct RecurrentOptions {
   bool lstm() const { return cell == RecurrentCell::Lstm; }
 };
 
-// The samples of a step lie together, so that the recurrence, which takes one step after the other, reads and writes
-// memory in order. Per direction: products of the input (T, N, G), W_hh (G, H), [its bias (G)]; then [h (N, D H)],
+// The samples of a step lie together, and the steps one after the other, as the recurrence takes them. Per direction: products of the input (T, N, G), W_hh (G, H), [its bias (G)]; then [h (N, D H)],
 // [c, an LSTM's].
 // -> y (T, N, D H), the last h (N, D H), [the last c], then values for the gradient: per direction the gates (T, N, G);
 // and (T, N, D H), an LSTM's c or a GRU's W_hn h + b_hn.
@@ -86,5 +85,8 @@ struct RecurrentOutputs {
 // shapes or types do not fit.
 RecurrentOutputs lstm(Value x, std::span<const RecurrentWeights> directions, Value h = {}, Value c = {});
 RecurrentOutputs gru(Value x, std::span<const RecurrentWeights> directions, Value h = {});
+// The same of x (T, N, F), with y (T, N, D H): layers that follow each other need no copies between them.
+RecurrentOutputs lstm_steps_first(Value x, std::span<const RecurrentWeights> directions, Value h = {}, Value c = {});
+RecurrentOutputs gru_steps_first(Value x, std::span<const RecurrentWeights> directions, Value h = {});
 
 }  // namespace lockstep

@@ -28,7 +28,7 @@ struct RecurrentForward {
   T *y, *h, *c, *kept;
 };
 
-// As RecurrentGradientOp has them. by_hidden is by_product in an LSTM.
+// As RecurrentGradientOp has them. by_hidden is by_product in an LSTM; by_product may be gates.
 template <class T>
 struct RecurrentBackward {
   struct Direction {

@@ -209,7 +209,7 @@ struct RecurrentTable {
     Strided<const T> gates, kept, c, h, dy;
   };
   struct Gradients {
-    Strided<T> product, hidden, before;  // `hidden` is a GRU's alone
+    Strided<T> product, hidden, before;  // `hidden` is a GRU's alone; product may be the saved gates
   };
   struct Backward {
     std::int64_t rows, hidden;

@@ -74,14 +74,13 @@ RecurrentOutputs run_recurrent(const NodeReader& r, const RecurrentNode& node, s
     }
     directions.push_back(weights);
   }
-  Value x = permute(r.value(0), {1, 0, 2});
-  if (reverse) x = flip(x, {1});
+  const Value x = reverse ? flip(r.value(0), {0}) : r.value(0);  // (T, N, F)
   // Zeros have the number of samples of the file; without states the op takes zeros by itself.
   const bool zeros = !r.has(5) || (r.is_zero(5) && (node.cell == 0 || r.is_zero(node.cell)));
   const Value h = zeros ? Value() : state_of(r.value(5));
   const Value c = zeros || node.cell == 0 ? Value() : state_of(r.value(node.cell));
-  RecurrentOutputs outputs = node.cell != 0 ? lstm(x, directions, h, c) : gru(x, directions, h);
-  if (reverse) outputs.y = flip(outputs.y, {1});
+  RecurrentOutputs outputs = node.cell != 0 ? lstm_steps_first(x, directions, h, c) : gru_steps_first(x, directions, h);
+  if (reverse) outputs.y = flip(outputs.y, {0});
   return outputs;
 }
 
@@ -101,9 +100,9 @@ void read_recurrent(const NodeReader& r, const RecurrentNode& node) {
   const auto state = [&](Value value) {  // (N, D H) as (D, N, H)
     return permute(reshape(value, Shape{samples, count, hidden}), {1, 0, 2});
   };
-  const Value y = reshape(outputs.y, Shape{samples, steps, count, hidden});
+  const Value y = reshape(outputs.y, Shape{steps, samples, count, hidden});
   const std::size_t outputs_read = r.node().outputs.size();
-  r.set(permute(y, {1, 2, 0, 3}));
+  r.set(permute(y, {0, 2, 1, 3}));
   if (outputs_read > 1) r.set(state(outputs.h), 1);
   if (outputs_read > 2) r.set(state(outputs.c), 2);
 }

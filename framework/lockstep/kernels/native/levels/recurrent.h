@@ -40,7 +40,7 @@ struct Block {
 };
 
 // Asks for a block's part of an array, `vectors` times kLanes features of each row, while another block is worked on:
-// rows lie a power of two apart as a rule, so that the processor's own prefetching puts them all in the same place.
+// the processor's own prefetching does not see that the next block is in other rows.
 template <class T>
 LOCKSTEP_INLINE void fetch(const Strided<T>& a, const Block& block, std::int64_t column, int vectors) {
   for (std::int64_t r = 0; a.data && r < block.rows; ++r) {
@@ -204,7 +204,8 @@ struct Recurrent {
   LOCKSTEP_INLINE static void fetch_next(const Backward& b, const Block& next, int part) {
     const std::int64_t column = part * b.hidden;
     fetch(b.saved.gates, next, column, 2);
-    if (b.saved.gates.data) fetch(b.gradients.product, next, column, 2);
+    if (b.saved.gates.data && b.gradients.product.data != b.saved.gates.data)
+      fetch(b.gradients.product, next, column, 2);
     if (kGates == 3 && b.saved.gates.data) fetch(b.gradients.hidden, next, column, 2);
     if (part == 0) {
       fetch(b.saved.kept, next, 0, 2);
