@@ -11,6 +11,8 @@ unsigned ucp_worker_progress(void* worker) {
   static unsigned (*progress)(void*);
   static _Thread_local unsigned idle;
   if (progress == 0) *(void**)&progress = dlsym(RTLD_NEXT, "ucp_worker_progress");
+  if (progress == 0)  // an interpreter has loaded MPI for one of its own libraries alone
+    *(void**)&progress = dlsym(dlopen("libucp.so.0", RTLD_LAZY | RTLD_NOLOAD), "ucp_worker_progress");
   const unsigned events = progress(worker);
   idle = events == 0 ? idle + 1 : 0;
   if (idle > kPatience) sched_yield();

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -119,6 +121,7 @@ void conduct(Field& f, MPI_Comm comm) {
 
 [[noreturn]] void give_up(const std::string& reason) {
   std::fprintf(stderr, "heat: %s\n", reason.c_str());
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // MPICH's launcher loses what it has not passed on
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();
 }

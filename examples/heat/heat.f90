@@ -217,6 +217,20 @@ contains
     renamed = c_rename(from // c_null_char, to // c_null_char) == 0
   end function
 
+  subroutine give_up()  ! ends all ranks, after a message
+    use, intrinsic :: iso_c_binding, only: c_int
+    interface
+      integer(c_int) function c_usleep(microseconds) bind(c, name="usleep")
+        import :: c_int
+        integer(c_int), value :: microseconds
+      end function
+    end interface
+    integer(c_int) :: status
+    flush (error_unit)
+    status = c_usleep(200000_c_int)  ! MPICH's launcher loses what it has not passed on
+    call MPI_Abort(MPI_COMM_WORLD, 1)
+  end subroutine
+
   subroutine go_on()
     integer :: u, problem, sizes(3)
     character(:), allocatable :: path
@@ -230,7 +244,7 @@ contains
     close (u)
     if (problem /= 0) then
       write (error_unit, '(3a)') 'heat: ', trim(state), '.newest: cannot be read, expected the name of a state, then 0 or 1'
-      call MPI_Abort(MPI_COMM_WORLD, 1)
+      call give_up()
     end if
     path = restart_file(name)
     open (newunit=u, file=path, form='unformatted', status='old', action='read', iostat=problem)
@@ -240,13 +254,13 @@ contains
         write (error_unit, '(3a, 2(i0, a, i0, a, i0, a))') 'heat: ', path, ': it has ', sizes(1), ' x ', sizes(2), &
           ' cells on one of ', sizes(3), ' ranks, expected ', cells, ' x ', ny, ' cells on one of ', ranks, &
           ' ranks; --resume needs the --cells and the number of ranks of the run that saved it'
-        call MPI_Abort(MPI_COMM_WORLD, 1)
+        call give_up()
       end if
       read (u, iostat=problem) begin, limit, t, y
     end if
     if (problem /= 0) then
       write (error_unit, '(3a)') 'heat: ', path, ': cannot be read whole, expected the state that this rank saved'
-      call MPI_Abort(MPI_COMM_WORLD, 1)
+      call give_up()
     end if
     close (u)
     if (networks == 1) call load_networks(name)

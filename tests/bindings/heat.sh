@@ -1,7 +1,7 @@
 #!/bin/sh
 # heat.sh RUN_SH PROGRAM RANKS FOLDER: the heat example, killed and resumed, ends as one that nobody disturbed; a training
 # that fails does not end the solver.
-set -eu
+set -eux # the last line says where it failed
 run=$1 program=$2 ranks=$3 folder=$4
 rm -rf "$folder"
 mkdir -p "$folder"

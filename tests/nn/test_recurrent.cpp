@@ -133,13 +133,13 @@ TEST(RecurrentModules, AgreeInAllPrecisions) {
 }
 
 TEST(RecurrentModules, GatesProductsAndTheirGradientsShareMemory) {
-  constexpr std::int64_t kSteps = 50, kSamples = 4, kHidden = 32;
-  const LSTM lstm({.in = 3, .hidden = kHidden});
+  constexpr std::int64_t kManySteps = 50, kBatch = 4, kUnits = 32;
+  const LSTM lstm({.in = 3, .hidden = kUnits});
   plan::CompiledModel model(lstm.named_parameters(), [&](const plan::Inputs& in) {
     return plan::Traced{.loss = mean(lstm(in["x"]).states[0].h)};
   });
-  const plan::Plan& plan = model.plan(Mode::Train, {{"x", {{kSamples, kSteps, 3}, DType::F32}}});
-  const auto gates = static_cast<double>(kSteps * kSamples * 4 * kHidden * 4);  // bytes
+  const plan::Plan& plan = model.plan(Mode::Train, {{"x", {{kBatch, kManySteps, 3}, DType::F32}}});
+  const auto gates = static_cast<double>(kManySteps * kBatch * 4 * kUnits * 4);  // bytes
   // y, c and the states before each step are a quarter each; gradients in memory of their own would make it 2.75.
   EXPECT_LT(static_cast<double>(plan.arena_bytes()), 2.25 * gates);
 }

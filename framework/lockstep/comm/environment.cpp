@@ -137,6 +137,8 @@ std::string Environment::library() {
 namespace {
 
 constexpr unsigned kLastSeconds = 5;  // time for flushing stdio and for MPI_Abort
+// For launchers to pass on what this process has written: MPICH's loses the rest when it hears of MPI_Abort.
+constexpr std::chrono::milliseconds kPassingOn(200);
 volatile std::sig_atomic_t last_code = 1;
 
 }  // namespace
@@ -156,6 +158,7 @@ void abort_job(int code) {
   std::fflush(stdout);
   std::fflush(stderr);
   if (Environment::active()) {
+    std::this_thread::sleep_for(kPassingOn);
     MPI_Abort(MPI_COMM_WORLD, code);
   }
   std::_Exit(code);

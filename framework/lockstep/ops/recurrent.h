@@ -29,8 +29,8 @@ struct RecurrentOptions {
   bool lstm() const { return cell == RecurrentCell::Lstm; }
 };
 
-// The samples of a step lie together, and the steps one after the other, as the recurrence takes them. Per direction: products of the input (T, N, G), W_hh (G, H), [its bias (G)]; then [h (N, D H)],
-// [c, an LSTM's].
+// The samples of a step lie together, and the steps one after the other, as the recurrence takes them. Per direction:
+// products of the input (T, N, G), W_hh (G, H), [its bias (G)]; then [h (N, D H)], [c, an LSTM's].
 // -> y (T, N, D H), the last h (N, D H), [the last c], then values for the gradient: per direction the gates (T, N, G);
 // and (T, N, D H), an LSTM's c or a GRU's W_hn h + b_hn.
 class RecurrentOp : public Op {
