@@ -52,8 +52,9 @@ class Environment {
 void end_in_time(int code, unsigned seconds);
 
 // Ends every rank of the job with status `code` (1 to 255), or this process if MPI is not running. Flushes stdout and
-// stderr first. Call it last in main() after an error: only MPI_Abort leaves no rank waiting. If flushing or MPI_Abort
-// does not return, SIGALRM ends this process with `code` after five seconds.
+// stderr first, and gives the launcher 200 ms to pass them on. Call it last in main() after an error: only MPI_Abort
+// leaves no rank waiting. If flushing or MPI_Abort does not return, SIGALRM ends this process with `code` after five
+// seconds.
 [[noreturn]] void abort_job(int code);
 
 }  // namespace lockstep::comm
