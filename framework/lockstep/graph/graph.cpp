@@ -2,6 +2,7 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/random.h"
+#include "lockstep/graph/module_path.h"
 
 namespace lockstep {
 
@@ -55,10 +56,10 @@ std::vector<Value> Graph::apply(std::shared_ptr<const Op> op, std::vector<Value>
   types.reserve(inputs.size());
   for (const Value& v : inputs) {
     types.push_back(v.type());
-    check(&v.graph() == this, op->name(), "{}: an input belongs to another graph", path_.empty() ? "(model)" : path_);
+    check(&v.graph() == this, op->name(), "{}: an input belongs to another graph", path_or_model(path_));
   }
   Node node;
-  node.path = path_.empty() ? "(model)" : path_;
+  node.path = path_or_model(path_);
   node.block = block_;
   node.outputs = op->infer(node.path, types);
   node.op = std::move(op);

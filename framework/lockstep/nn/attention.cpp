@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/graph/module_path.h"
 #include "lockstep/nn/init.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/linear.h"
@@ -65,8 +66,7 @@ AttentionOptions MultiheadAttention::options(const AttentionMasks& masks) const 
 Value MultiheadAttention::projected(Value x, std::int64_t begin, std::int64_t end) const {
   Graph& g = x.graph();
   check(x.shape().rank() == 3 && x.shape()[2] == config_.embed_dim, "attention",
-        "{}: input is {}, expected (samples, steps, {})", path().empty() ? "(model)" : path(), x.type().str(),
-        config_.embed_dim);
+        "{}: input is {}, expected (samples, steps, {})", path_or_model(path()), x.type().str(), config_.embed_dim);
   const std::int64_t samples = x.shape()[0], steps = x.shape()[1];
   const auto rows = [&](Value parameter) {
     return begin == 0 && end == in_rows(config_) ? parameter : slice(parameter, 0, begin, end - begin);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/graph/module_path.h"
 #include "lockstep/nn/module.h"
 
 namespace lockstep::nn {
@@ -67,7 +68,7 @@ class Child final : public M {
       return this->scope(first);
     } else {
       check(std::begin(first) != std::end(first), "module", "{}: called with no values, expected at least one",
-            this->path().empty() ? "(model)" : this->path());
+            path_or_model(this->path()));
       return this->scope(*std::begin(first));  // a range of values
     }
   }

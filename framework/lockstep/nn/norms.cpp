@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "lockstep/core/error.h"
+#include "lockstep/graph/module_path.h"
 #include "lockstep/ops/batch_norm2d_sync.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/row_norm.h"
@@ -25,8 +26,6 @@ Parameter norm_buffer(Shape shape, double value, bool is_integer = false) {
 Value value_of(Graph& graph, const Parameter* parameter) {
   return parameter != nullptr ? graph.parameter(*parameter) : Value();
 }
-
-std::string path_or_model(const std::string& path) { return path.empty() ? "(model)" : path; }
 
 // Checks that x ends in `shape`.
 void require_rows(std::string_view op, const std::string& path, const Value& x, const Shape& shape) {

@@ -1,6 +1,7 @@
 #include "lockstep/nn/recurrent.h"
 
 #include "lockstep/core/error.h"
+#include "lockstep/graph/module_path.h"
 #include "lockstep/nn/init.h"
 #include "lockstep/ops/dropout.h"
 #include "lockstep/ops/permute.h"
@@ -52,11 +53,11 @@ Value RecurrentLayers::dropped(Value x, std::size_t layer) const {
 
 std::vector<RecurrentOutputs> RecurrentLayers::run(Value x, const std::vector<Value>& h,
                                                    const std::vector<Value>& c) const {
-  const std::string path = this->path();
+  const std::string path = path_or_model(this->path());
   check(h.empty() || h.size() == layers_.size(), site_of(cell_), "{}: initial states of {} layers, expected {} or none",
-        path.empty() ? "(model)" : path, h.size(), layers_.size());
+        path, h.size(), layers_.size());
   check(x.shape().rank() == 3 && x.shape()[2] == config_.in, site_of(cell_),
-        "{}: input is {}, expected (samples, steps, {})", path.empty() ? "(model)" : path, x.type().str(), config_.in);
+        "{}: input is {}, expected (samples, steps, {})", path, x.type().str(), config_.in);
   Graph& g = x.graph();
   const auto value = [&g](const Parameter* p) { return p == nullptr ? Value() : g.parameter(*p); };
   std::vector<RecurrentOutputs> outputs;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lockstep/core/error.h"
+#include "lockstep/graph/module_path.h"
 #include "lockstep/ops/derivatives.h"
 #include "lockstep/ops/pointwise.h"
 #include "lockstep/ops/reduce.h"
@@ -28,7 +29,7 @@ std::string origin(Value v) {
     case Node::Kind::Input:
       return formatted("the field '{}'", node.path);
     case Node::Kind::Parameter:
-      return formatted("a parameter {} of {}", v.type().str(), node.path.empty() ? "(model)" : node.path);
+      return formatted("a parameter {} of {}", v.type().str(), path_or_model(node.path));
     case Node::Kind::Op:
       break;
   }

@@ -4,10 +4,11 @@
 
 #include "lockstep/core/error.h"
 #include "lockstep/graph/graph.h"
+#include "lockstep/graph/module_path.h"
 
 namespace lockstep::axes {
 
-std::string path(Value x) { return x.graph().path().empty() ? "(model)" : x.graph().path(); }
+std::string path(Value x) { return path_or_model(x.graph().path()); }
 
 int of(std::string_view op, Value x, int axis) {
   const int rank = x.shape().rank();
