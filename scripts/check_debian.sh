@@ -8,13 +8,14 @@ usage() {
 Usage: scripts/check_debian.sh RELEASE [--root DIR] [-- COMMAND...]
   RELEASE     bookworm, trixie, ...
   --root DIR  where the chroot is, or is made (/var/tmp/lockstep-RELEASE); it is kept, with its build, for the next call
-  --remove    unmount and delete the chroot instead
+  --remove    delete the chroot instead
   COMMAND     what runs at the root of the project there (scripts/test.sh quick)
 Examples: scripts/check_debian.sh trixie
           scripts/check_debian.sh trixie -- scripts/test.sh full -R kernels
 EOF
 }
 
+arguments=("$@")
 release=${1-}
 case $release in
   '' | -h | --help) usage && [[ -n $release ]] && exit 0 || exit 2 ;;
@@ -36,22 +37,19 @@ if ((EUID != 0)) || ! command -v debootstrap >/dev/null; then
   echo "check_debian.sh: skipped: it needs root and debootstrap (scripts/setup.sh --containers installs it)"
   exit 77
 fi
+# What is mounted for the chroot is seen by this script and its children alone, and goes with them, however they end.
+if [[ -z ${LOCKSTEP_MOUNTS_OF_ITS_OWN-} ]]; then
+  exec env LOCKSTEP_MOUNTS_OF_ITS_OWN=1 unshare --mount --propagation private "${BASH_SOURCE[0]}" "${arguments[@]}"
+fi
 root=$(realpath -m -- "$root") # before the cd: it may be relative
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-mounts=(proc sys dev)
-unmount() {
-  for m in "${mounts[@]}"; do
-    if mountpoint -q "$root/$m"; then umount -R "$root/$m"; fi
-  done
-}
 if $remove; then
   [[ -e $root ]] || { echo "check_debian.sh: there is no $root, so nothing is removed" && exit 0; }
   if [[ ! -e $root/.ready ]]; then
     echo "check_debian.sh: $root has no file .ready, so it is no chroot that this script finished; nothing was removed. Expected another --root, or delete the folder yourself" >&2
     exit 1
   fi
-  unmount
   if grep -q " $root/" /proc/mounts; then echo "check_debian.sh: something is still mounted below $root" >&2 && exit 1; fi
   rm -rf --one-file-system -- "$root"
   exit 0
@@ -67,10 +65,11 @@ if [[ ! -e $root/.ready ]]; then
   cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
   touch "$root/.ready"
 fi
-trap unmount EXIT
-mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
-mountpoint -q "$root/sys" || mount -t sysfs sys "$root/sys"
-mountpoint -q "$root/dev" || { mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"; }
+# Its root is a mount, too: tests make namespaces with mounts of their own there, which Linux grants to no other folder.
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs sys "$root/sys"
+mount --rbind /dev "$root/dev"
 
 # The files that git knows, as they are here; times stay, so that a second call builds only what has changed.
 mkdir -p "$root/lockstep"
@@ -81,7 +80,7 @@ known | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "$root/lockste
   LC_ALL=C comm -z -23 - <(while IFS= read -r -d '' file; do if [[ -e $file || -L $file ]]; then printf '%s\0' "$file"; fi; done < <(known) | LC_ALL=C sort -z) |
   (cd "$root/lockstep" && xargs -0r rm -f --)
 
-run=(env HOME=/root DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+run=(env -u LOCKSTEP_MOUNTS_OF_ITS_OWN HOME=/root DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1)
 # shellcheck disable=SC2016 # the shell in the chroot expands these
 chroot "$root" "${run[@]}" bash -c 'cd /lockstep && scripts/setup.sh --tests >/tmp/setup.log 2>&1 || { tail -20 /tmp/setup.log; exit 1; }
