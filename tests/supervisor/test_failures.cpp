@@ -24,6 +24,17 @@ TEST(FailureReader, MpirunsReports) {
   EXPECT_EQ(failure_in("step 5 of 10\n"), "");
 }
 
+TEST(FailureReader, ReportsOfOpenMpi5AreBrokenIntoLines) {
+  EXPECT_EQ(
+      failure_in("prterun noticed that process rank 1 with PID 4481 on node node2 exited on\nsignal 9 (Killed).\n"),
+      "rank 1 on host node2: signal 9 (Killed)");
+  EXPECT_EQ(
+      failure_in("prterun noticed that process rank 0 with PID 4481 on node\na-long-name-of-a-host exited on signal\n"
+                 "11 (Segmentation fault).\n"),
+      "rank 0 on host a-long-name-of-a-host: signal 11 (Segmentation fault)");
+  EXPECT_EQ(failure_in("   Process name: [prterun-node1-4582@1,3]\n   Exit code:    76\n"), "rank 3: exit code 76");
+}
+
 TEST(FailureReader, HydrasReports) {
   const std::string head = "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n";
   EXPECT_EQ(failure_in(head + "=   PID 77 RUNNING AT node2\n=   EXIT CODE: 9\n=   CLEANING UP REMAINING PROCESSES\n"

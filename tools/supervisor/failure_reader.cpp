@@ -27,7 +27,7 @@ void FailureReader::line(const std::string& text) {
   static const std::regex agreed(
       R"(^(?!warning:|error:)[^\s:]+: (\[[^\]]+\] .*))");  // by all ranks, so that no rank is named
   static const std::regex signalled(R"(process rank (\d+) with PID \d+ on node (\S+) exited on (signal .*?)\.?$)");
-  static const std::regex name(R"(^\s*Process name: \[\[\d+,\d+\],(\d+)\])");
+  static const std::regex name(R"(^\s*Process name: \[.*,(\d+)\])");
   static const std::regex code(R"(^\s*Exit code: +(\d+))");
   static const std::regex daemon(R"(^\s*Remote daemon: .* on node (\S+))");
   std::smatch found;
@@ -35,7 +35,12 @@ void FailureReader::line(const std::string& text) {
   if (program_.empty() && std::regex_search(text, found, agreed)) program_ = found[1];
   line_of_hydra(text);
   if (!mpirun_.empty()) return;
-  if (std::regex_search(text, found, signalled)) {
+  if (text.find(" noticed that process rank ") != text.npos) {
+    notice_ = text;
+  } else if (!notice_.empty()) {
+    notice_ = notice_.size() < kLongestLine ? notice_ + ' ' + text : "";
+  }
+  if (std::regex_search(notice_, found, signalled)) {
     mpirun_ = fmt::format("rank {} on host {}: {}", found[1].str(), found[2].str(), found[3].str());
   } else if (std::regex_search(text, found, name)) {
     rank_ = found[1];

@@ -24,7 +24,8 @@ class FailureReader {
   std::string rest_;  // of a line that is not complete
   // A program's own message counts more than mpirun's report about it.
   std::string program_, mpirun_;
-  std::string rank_;  // of mpirun's report in several lines; of Hydra's: the process
+  std::string rank_;    // of mpirun's report in several lines; of Hydra's: the process
+  std::string notice_;  // of mpirun about a signal, so far: Open MPI 5 breaks this sentence into lines
 };
 
 }  // namespace lockstep::supervisor

@@ -52,9 +52,6 @@ void use_one_malloc_arena() {
 
 void check_address_space(const char* what, std::size_t needed) {
   const AddressSpace space = address_space();
-  check(refuses_at_start() || space.limit == 0 || space.limit >= kLeastAddressSpace, "memory",
-        "the address space of this process is limited to {} MiB (ulimit -v), expected {} MiB or more",
-        mebibytes(space.limit), mebibytes(kLeastAddressSpace));
   check(space.left() >= needed, "memory",
         "the address space of this process is limited to {} MiB (ulimit -v), of which {} MiB are in use before {}, "
         "which takes about {} MiB; expected a higher limit, or none",
