@@ -65,7 +65,6 @@ if [[ ! -e $root/.ready ]]; then
   cp /etc/resolv.conf "$root/etc/resolv.conf" 2>/dev/null || true
   touch "$root/.ready"
 fi
-# Its root is a mount, too: tests make namespaces with mounts of their own there, which Linux grants to no other folder.
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount -t sysfs sys "$root/sys"
@@ -82,9 +81,14 @@ known | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "$root/lockste
 
 run=(env -u LOCKSTEP_MOUNTS_OF_ITS_OWN HOME=/root DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1)
-# shellcheck disable=SC2016 # the shell in the chroot expands these
-chroot "$root" "${run[@]}" bash -c 'cd /lockstep && scripts/setup.sh --tests >/tmp/setup.log 2>&1 || { tail -20 /tmp/setup.log; exit 1; }
+# Not chroot: namespaces that tests make there would leave it again.
+cd "$root"
+pivot_root . .
+umount -l .
+cd /lockstep
+# shellcheck disable=SC2016 # the inner shell expands these
+"${run[@]}" bash -c 'scripts/setup.sh --tests >/tmp/setup.log 2>&1 || { tail -20 /tmp/setup.log; exit 1; }
   for package in g++ openmpi-bin libdnnl-dev libhdf5-dev; do
     printf "%s %s  " "$package" "$(dpkg-query -W -f "\${Version}" "$package")"
   done && echo'
-chroot "$root" "${run[@]}" bash -c 'cd /lockstep && exec "$@"' bash "${command[@]}"
+exec "${run[@]}" "${command[@]}"
