@@ -8,40 +8,11 @@
 
 #include <cstdint>
 
+#include "lockstep/kernels/native/levels/registers.h"
 #include "lockstep/kernels/native/tables.h"
-
-#if defined(__AVX2__) && !defined(__FMA__)
-#error "compile with -mfma where -mavx2 is given: every processor with AVX2 has it"
-#endif
-#if defined(__AVX2__)
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-#define LOCKSTEP_INLINE [[gnu::always_inline]] inline
 
 namespace lockstep::kernels::native::LOCKSTEP_LEVEL {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int kNative = 16;
-#elif defined(__AVX2__)
-constexpr int kNative = 8;
-#else
-constexpr int kNative = 4;
-#endif
-// Vector registers, which bound the tiles of sums.
-#if defined(__AVX512F__) || defined(__aarch64__)
-constexpr int kRegisters = 32;
-#else
-constexpr int kRegisters = 16;
-#endif
-
-using NativeF32 __attribute__((vector_size(kNative * 4))) = float;
-using NativeU32 __attribute__((vector_size(kNative * 4))) = std::uint32_t;
-using NativeU16 __attribute__((vector_size(kNative * 2))) = std::uint16_t;
-using NativeU8 __attribute__((vector_size(kNative))) = std::uint8_t;
 
 // Halves with names rather than an array: the compiler keeps them in registers without fail.
 template <int N>
@@ -90,67 +61,6 @@ LOCKSTEP_INLINE Lanes operator-(Lanes a, Lanes b) {
 LOCKSTEP_INLINE Lanes operator*(Lanes a, Lanes b) {
   return each([](NativeF32 u, NativeF32 v) { return u * v; }, a, b);
 }
-// In one instruction, where GCC 12 makes two of NativeF32{} + *p; and a value that is to be loaded once for all its
-// uses, where GCC 12 would load it again in each.
-#if defined(__AVX512F__)
-LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return (NativeF32)_mm512_set1_ps(*p); }
-LOCKSTEP_INLINE void keep_in_register(NativeF32& v) { asm("" : "+v"(v)); }
-#elif defined(__AVX2__)
-LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return (NativeF32)_mm256_broadcast_ss(p); }
-LOCKSTEP_INLINE void keep_in_register(NativeF32& v) { asm("" : "+x"(v)); }
-#elif defined(__aarch64__)
-LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return (NativeF32)vld1q_dup_f32(p); }
-LOCKSTEP_INLINE void keep_in_register(NativeF32& v) { asm("" : "+w"(v)); }
-#else
-LOCKSTEP_INLINE NativeF32 broadcast_native(const float* p) { return NativeF32{} + *p; }
-LOCKSTEP_INLINE void keep_in_register(NativeF32&) {}
-#endif
-
-// a * b + c, rounded once at every level.
-#if defined(__AVX512F__)
-LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
-  return (NativeF32)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-}
-#elif defined(__AVX2__)
-LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
-  return (NativeF32)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
-#elif defined(__aarch64__)
-LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
-  return (NativeF32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
-}
-#elif defined(__FP_FAST_FMAF)
-LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
-  for (int l = 0; l < kNative; ++l) c[l] = __builtin_fmaf(a[l], b[l], c[l]);
-  return c;
-}
-#else
-// In f64 the product is exact. The sum is rounded to odd, so that rounding it once more, to f32, rounds the exact sum
-// (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
-LOCKSTEP_INLINE NativeF32 multiply_add(NativeF32 a, NativeF32 b, NativeF32 c) {
-  using HalfF32 __attribute__((vector_size(kNative * 2))) = float;
-  using HalfF64 __attribute__((vector_size(kNative * 4))) = double;
-  using HalfI64 __attribute__((vector_size(kNative * 4))) = std::int64_t;
-  const auto half = [](NativeF32 v, int i) {
-    HalfF32 halves[2];
-    __builtin_memcpy(halves, &v, sizeof v);
-    return __builtin_convertvector(halves[i], HalfF64);
-  };
-  HalfF32 result[2];
-  for (int i = 0; i < 2; ++i) {
-    const HalfF64 product = half(a, i) * half(b, i), term = half(c, i), sum = product + term;
-    const HalfF64 back = sum - product, error = (product - (sum - back)) + (term - back);
-    const HalfI64 inexact = (error > 0) | (error < 0), even = ((HalfI64)sum & 1) == 0;
-    const HalfI64 outwards = (error > 0) == (sum > 0);
-    const HalfI64 step = outwards ? HalfI64{} + 1 : HalfI64{} - 1;
-    result[i] = __builtin_convertvector((HalfF64)((HalfI64)sum + (step & inexact & even)), HalfF32);
-  }
-  NativeF32 y;
-  __builtin_memcpy(&y, result, sizeof y);
-  return y;
-}
-#endif
-
 // 0 where x < 0; a NaN stays.
 LOCKSTEP_INLINE Lanes relu(Lanes x) {
   return each([](NativeF32 u) { return u < 0 ? NativeF32{} : u; }, x);
