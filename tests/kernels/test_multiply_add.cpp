@@ -67,6 +67,18 @@ TEST(MultiplyAdd, BesideTheMiddleOfTwoNumbers) {
   }
 }
 
+TEST(MultiplyAdd, BesideTheMiddleOfTwoSubnormalNumbers) {
+  std::mt19937 random(10);
+  std::uniform_int_distribution<int> multiple(1 << 13, (1 << 23) - 1);
+  for (int i = 0; i < 2000; ++i) {
+    const float c = std::ldexp(static_cast<float>(multiple(random)), -149);
+    for (const float off : {-0x1p-20f, 0.0f, 0x1p-20f}) {
+      expect_rounded_once(std::ldexp(1 + off, -75), std::ldexp(1 - off, -75), c);
+      expect_rounded_once(std::ldexp(1 + off, -75), -std::ldexp(1.0f, -75), c);
+    }
+  }
+}
+
 TEST(MultiplyAdd, OfZerosAndInfinities) {
   const float inf = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
   for (const float a : {0.0f, -0.0f, 1.0f, -1.0f, inf, -inf, most, -most, std::numeric_limits<float>::denorm_min()})
