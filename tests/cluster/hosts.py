@@ -22,8 +22,10 @@ import argparse
 import contextlib
 import ctypes
 import fcntl
+import functools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -110,6 +112,19 @@ def is_child(pid, parent):
         return False
 
 
+@functools.cache
+def open_mpi():
+    """The first number of mpirun's version."""
+    found = re.search(r"Open MPI\)? (\d+)", subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout)
+    if not found:
+        raise Unavailable("the mpirun of PATH is not Open MPI's")
+    return int(found[1])
+
+
+def option_of_daemons():
+    return "--mca" if open_mpi() < 5 else "--prtemca"
+
+
 class Hosts:
     """The hosts of a running cluster, by what its directory says; any process may use it."""
 
@@ -188,18 +203,28 @@ class Hosts:
             if is_child(*self._inits[host]):
                 subprocess.run(self.command(host, ["sh", "-c", "while kill -9 -1 2>/dev/null; do sleep 0.01; done"], "/"))
 
+    def settings_of_mpirun(self, keepalive):
+        """Parameters of Open MPI: those that its daemons read, and those of the ranks."""
+        network, ssh = f"{NETWORK}.0/24", f"-F {self.directory}/ssh_config"
+        of_ranks = {"btl_tcp_if_include": network, "mpi_yield_when_idle": 1, "btl_base_warn_component_unused": 0}
+        # All hosts share this machine's cores.
+        if open_mpi() < 5:
+            of_ranks["btl"] = "self,vader,tcp"
+            daemons = {"plm": "rsh", "plm_rsh_agent": "ssh", "plm_rsh_args": ssh, "oob_tcp_if_include": network, "hwloc_base_binding_policy": "none",
+                       "rmaps_base_oversubscribe": 1, "orte_tmpdir_base": "/run", "orte_abort_print_stack": 0}
+        else:
+            of_ranks["btl"] = "self,sm,tcp"
+            daemons = {"plm": "ssh", "plm_ssh_agent": "ssh", "plm_ssh_args": ssh, "prte_if_include": network, "hwloc_default_binding_policy": "none",
+                       "rmaps_default_mapping_policy": ":oversubscribe", "prte_tmpdir_base": "/run"}
+        if keepalive:  # nothing else notices a host that has gone silent
+            daemons |= {"oob_tcp_keepalive_time": 5, "oob_tcp_keepalive_intvl": 1, "oob_tcp_keepalive_probes": 3}
+        return daemons, of_ranks
+
     def mpirun_words(self, ranks, command, environment=None, hostfile=None, keepalive=True):
         """mpirun over all hosts, to be run on one of them; `command` may begin with options of mpirun's own."""
-        settings = {
-            "plm": "rsh", "plm_rsh_agent": "ssh", "plm_rsh_args": f"-F {self.directory}/ssh_config",
-            "oob_tcp_if_include": f"{NETWORK}.0/24", "btl_tcp_if_include": f"{NETWORK}.0/24", "btl": "self,vader,tcp",
-            # All hosts share this machine's cores.
-            "hwloc_base_binding_policy": "none", "rmaps_base_oversubscribe": 1, "mpi_yield_when_idle": 1,
-            "orte_tmpdir_base": "/run", "orte_abort_print_stack": 0, "btl_base_warn_component_unused": 0,
-        }
-        if keepalive:  # nothing else notices a host that has gone silent
-            settings.update(oob_tcp_keepalive_time=5, oob_tcp_keepalive_intvl=1, oob_tcp_keepalive_probes=3)
-        options = [word for name, value in settings.items() for word in ("--mca", name, str(value))]
+        daemons, of_ranks = self.settings_of_mpirun(keepalive)
+        options = [word for option, settings in ((option_of_daemons(), daemons), ("--mca", of_ranks))
+                   for name, value in settings.items() for word in (option, name, str(value))]
         options += [word for name, value in (environment or {}).items() for word in ("-x", f"{name}={value}")]
         # Called by its full path, mpirun gives the other hosts its own prefix.
         options += ["--allow-run-as-root", "--hostfile", hostfile or self.hostfile, "-n", ranks]

@@ -20,7 +20,9 @@ TOY = ["--dataset", "digits", "--limit-train", 96, "--limit-eval", 32, "--global
        "--shards", 16, *ONCE]
 # What a machine of few cores needs, on which all hosts are; nothing of it is about the way that is tested.
 MACHINE = {"OMPI_MCA_orte_tmpdir_base": "/run", "OMPI_MCA_mpi_yield_when_idle": 1, "OMPI_MCA_hwloc_base_binding_policy": "none",
-           "OMPI_MCA_btl_base_warn_component_unused": 0, "OMPI_MCA_plm": "rsh", "LOCKSTEP_NODE_ENV": "/dev/null"}
+           "OMPI_MCA_btl_base_warn_component_unused": 0, "OMPI_MCA_plm": "rsh", "LOCKSTEP_NODE_ENV": "/dev/null",
+           # Names of Open MPI 5, which the other does not know.
+           "PRTE_MCA_prte_tmpdir_base": "/run", "PRTE_MCA_hwloc_default_binding_policy": "none", "PRTE_MCA_plm": "ssh"}
 
 
 class PathsTest(ClusterTest):
@@ -42,7 +44,8 @@ class PathsTest(ClusterTest):
         self.hosts.sweep()
 
     def settings(self, variables=None):
-        found = {**MACHINE, "OMPI_MCA_plm_rsh_args": f"-F {self.hosts.directory}/ssh_config", **(variables or {})}
+        ssh = f"-F {self.hosts.directory}/ssh_config"
+        found = {**MACHINE, "OMPI_MCA_plm_rsh_args": ssh, "PRTE_MCA_plm_ssh_args": ssh, **(variables or {})}
         return [f"{name}={value}" for name, value in found.items() if value is not None]
 
     def words_on(self, host, words, variables=None):
