@@ -128,12 +128,13 @@ def check_wide(path):
 
 
 vision = torchvision.models
+ATTENTION = 13 if torch.__version__.startswith("1.") else 14  # the first version for which PyTorch exports it
 CASES = {  # name: (module, shape of a sample, version of the operators, whether the batch's size is open)
     "viewed": (Viewed, (3, 8, 8), 13, True),
     "mlp": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.GELU(), nn.BatchNorm1d(8), nn.Linear(8, 3)), (3, 4), 9, False),
     "lstm": (lambda: Sequence(nn.LSTM(3, 6, 2, batch_first=True, bidirectional=True)), (7, 3), 13, False),
     "gru": (lambda: Sequence(nn.GRU(3, 12, batch_first=True)), (7, 3), 14, False),
-    "attention": (Attention, (5, 16), 13, False),
+    "attention": (Attention, (5, 16), ATTENTION, False),
     "attention_open": (Attention, (5, 16), 14, True),
     "unet": (UNet, (2, 16, 16), 16, True),
     "frames": (Frames, (3, 2, 8, 8), 13, True),
