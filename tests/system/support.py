@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -80,6 +81,12 @@ def program(name, *arguments):
 
 def ranks(number, command):
     return [str(RUN), str(number), *command]
+
+
+def by_rank(first, second):
+    """A command of which rank 0 runs the first and another rank the second: mpirun's own form `FIRST : SECOND` crashes Open MPI 5.0.7's."""
+    words = [" ".join(shlex.quote(str(word)) for word in command) for command in (first, second)]
+    return ["sh", "-c", f"case ${{PMIX_RANK-$PMI_RANK}} in 0) exec {words[0]};; *) exec {words[1]};; esac"]
 
 
 def processes_that(condition):

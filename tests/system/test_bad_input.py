@@ -7,7 +7,7 @@ import struct
 import subprocess
 
 import support
-from support import program, ranks
+from support import by_rank, program, ranks
 
 SMALL = ["--threads", 1, "--loaders", 0, "--max-steps", 2, "--batch-size", 8]
 
@@ -125,25 +125,25 @@ class Options(Table):
     def test_that_differ_between_ranks(self):
         common = ["--dataset", "digits", *SMALL, "--output", self.scratch / "run"]
         left, right = program("train_mnist", *common, "--lr", 0.1), program("train_mnist", *common, "--lr", 0.2)
-        result = self.fail_with([*ranks(1, left), ":", "-n", "1", *right], "the options must be the same on all ranks")
+        result = self.fail_with(ranks(2, by_rank(left, right)), "the options must be the same on all ranks")
         self.assertRegex(result.output, r"rank 0 \(host .*\) has '.*\"lr\": 0.1.*rank 1 \(host .*\) has '.*\"lr\": 0.2")
         # Also in where they write; else each would log in a folder of its own.
         left, right = (program("train_mnist", "--dataset", "digits", *SMALL, "--output", self.scratch / name) for name in ("one", "two"))
-        result = self.fail_with([*ranks(1, left), ":", "-n", "1", *right], "the options must be the same on all ranks")
+        result = self.fail_with(ranks(2, by_rank(left, right)), "the options must be the same on all ranks")
         self.assertRegex(result.output, rf"rank 0 \(host .*\) has '.*\"output\": \"{self.scratch}/one\".*rank 1 \(host .*\) has '.*\"output\": \"{self.scratch}/two\"")
         self.assertEqual(list(self.scratch.iterdir()), [])
         # In these they may differ: what a node has, and what concerns one process alone.
         common = ["--dataset", "digits", *SMALL, "--limit-train", 64, "--limit-eval", 16, "--output", self.scratch / "own"]
         own = ["--loaders", 1, "--threads", 2, "--quiet", "--profile", "--time-limit", "1h", "--time-margin", "10s", "--data-dir", self.scratch]
-        self.succeed([*ranks(1, program("train_mnist", *common)), ":", "-n", "1", *program("train_mnist", *common, *own)])
+        self.succeed(ranks(2, by_rank(program("train_mnist", *common), program("train_mnist", *common, *own))))
         common = ["--dataset", "digits", *SMALL, "--output", self.scratch / "run"]
         left = program("train_mnist", *common, "--lr", 0.1)
         # One rank's command line cannot even be read.
         wrong = program("train_mnist", *common, "--no-such-option")
-        result = self.fail_with([*ranks(1, left), ":", "-n", "1", *wrong], "--no-such-option")
+        result = self.fail_with(ranks(2, by_rank(left, wrong)), "--no-such-option")
         self.assertIn("rank 1", result.output)
         self.assertEqual(result.status, 2, result)
-        self.fail_with([*ranks(1, wrong), ":", "-n", "1", *left], "--no-such-option")
+        self.fail_with(ranks(2, by_rank(wrong, left)), "--no-such-option")
         self.assertFalse((self.scratch / "run").exists())
 
 

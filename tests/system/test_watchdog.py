@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 
 import support
 from support import clean_environment, metrics, program, ranks
@@ -85,9 +84,7 @@ class Disagrees(support.SystemTest):
 
     def differ(self, second, *fragments, first=None):
         first = first or program("train_mnist", *MLP, "--max-steps", 2, "--output", self.scratch / "run")
-        # Not mpirun's own form "PROGRAM : PROGRAM", at which that of Open MPI 5.0.7 crashes.
-        of_rank = f"case ${{PMIX_RANK-$PMI_RANK}} in 0) exec {shlex.join(map(str, first))};; *) exec {shlex.join(map(str, second))};; esac"
-        command = [*support.mpirun(2), "sh", "-c", of_rank]
+        command = [*support.mpirun(2), *support.by_rank(first, second)]
         result = self.run_command(command, environment=support.launch_environment())
         self.assertNotEqual(result.status, 0, result)
         for fragment in fragments:
