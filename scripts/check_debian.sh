@@ -37,13 +37,21 @@ if ((EUID != 0)) || ! command -v debootstrap >/dev/null; then
   echo "check_debian.sh: skipped: it needs root and debootstrap (scripts/setup.sh --containers installs it)"
   exit 77
 fi
+if ! unshare --mount true 2>/dev/null; then
+  echo "check_debian.sh: skipped: this machine grants no mount namespace, which the chroot needs"
+  exit 77
+fi
 # What is mounted for the chroot is seen by this script and its children alone, and goes with them, however they end.
-if [[ -z ${LOCKSTEP_MOUNTS_OF_ITS_OWN-} ]]; then
-  exec env LOCKSTEP_MOUNTS_OF_ITS_OWN=1 unshare --mount --propagation private "${BASH_SOURCE[0]}" "${arguments[@]}"
+# The variable has the namespace outside, so that one which is set by accident leads to no other end.
+namespace=$(readlink /proc/self/ns/mnt)
+if [[ ${LOCKSTEP_NAMESPACE_OUTSIDE-$namespace} == "$namespace" || $LOCKSTEP_NAMESPACE_OUTSIDE != mnt:* ]]; then
+  exec env "LOCKSTEP_NAMESPACE_OUTSIDE=$namespace" unshare --mount --propagation private "$(realpath -- "${BASH_SOURCE[0]}")" "${arguments[@]}"
 fi
 root=$(realpath -m -- "$root") # before the cd: it may be relative
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+exec {lock}>"$root.lock"
+flock --nonblock "$lock" || { echo "check_debian.sh: $root is in use by another call, expected one at a time" >&2 && exit 1; }
 if $remove; then
   [[ -e $root ]] || { echo "check_debian.sh: there is no $root, so nothing is removed" && exit 0; }
   if [[ ! -e $root/.ready ]]; then
@@ -51,7 +59,7 @@ if $remove; then
     exit 1
   fi
   if grep -q " $root/" /proc/mounts; then echo "check_debian.sh: something is still mounted below $root" >&2 && exit 1; fi
-  rm -rf --one-file-system -- "$root"
+  rm -rf --one-file-system -- "$root" "$root.lock"
   exit 0
 fi
 
@@ -79,7 +87,7 @@ known | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "$root/lockste
   LC_ALL=C comm -z -23 - <(while IFS= read -r -d '' file; do if [[ -e $file || -L $file ]]; then printf '%s\0' "$file"; fi; done < <(known) | LC_ALL=C sort -z) |
   (cd "$root/lockstep" && xargs -0r rm -f --)
 
-run=(env -u LOCKSTEP_MOUNTS_OF_ITS_OWN HOME=/root DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+run=(env -u LOCKSTEP_NAMESPACE_OUTSIDE HOME=/root DEBIAN_FRONTEND=noninteractive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1)
 # Not chroot: namespaces that tests make there would leave it again.
 cd "$root"

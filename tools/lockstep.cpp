@@ -20,6 +20,7 @@
 #include "lockstep/core/printable.h"
 #include "lockstep/core/standard_streams.h"
 #include "lockstep/host/address_space.h"
+#include "lockstep/host/before_libraries.h"
 #include "lockstep/host/threads.h"
 #include "lockstep/train/options/near_names.h"
 #include "lockstep/train/options/option_hints.h"
@@ -93,6 +94,7 @@ int finish(const CLI::App& app, int status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lockstep::host::keep_hangup_ignored();
   try {
     lockstep::open_standard_streams();
   } catch (const std::exception&) {

@@ -1,7 +1,7 @@
 """ONNX's operators in PyTorch: an evaluator that shares nothing with Lockstep, for tests of `lockstep export`.
 
-Python's onnx reads and checks the models. Its own evaluator is missing in 1.12; that of 1.17 takes a batch's own statistics for the
-BatchNormalization of operators before version 14, and outputs without a name for inputs.
+Python's onnx reads and checks the models. Version 1.12 has no evaluator of its own; that of 1.17 normalises by the statistics of the
+batch in BatchNormalization before operator set 14, and passes an output without a name where an input is left out.
 """
 import numpy as np
 import onnx
@@ -146,4 +146,5 @@ def run(model, inputs):
         attributes = {name: list(v) if not isinstance(v, (int, float, bytes)) else v for name, v in attributes.items()}
         result = OPERATORS[node.op_type](*(values[name] for name in node.input), **attributes)
         values.update(zip(node.output, result if len(node.output) > 1 else (result,)))
+        values[""] = None  # an output without a name is no input
     return {output.name: values[output.name].numpy() for output in model.graph.output}

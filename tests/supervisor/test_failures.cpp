@@ -32,6 +32,9 @@ TEST(FailureReader, ReportsOfOpenMpi5AreBrokenIntoLines) {
       failure_in("prterun noticed that process rank 0 with PID 4481 on node\na-long-name-of-a-host exited on signal\n"
                  "11 (Segmentation fault).\n"),
       "rank 0 on host a-long-name-of-a-host: signal 11 (Segmentation fault)");
+  EXPECT_EQ(failure_in("prterun noticed that process rank 0 with PID 4481 on node a exited on signal 11 (Segmentation\n"
+                       "fault).\n"),
+            "rank 0 on host a: signal 11 (Segmentation fault)");
   EXPECT_EQ(failure_in("   Process name: [prterun-node1-4582@1,3]\n   Exit code:    76\n"), "rank 3: exit code 76");
 }
 

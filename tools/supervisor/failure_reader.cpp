@@ -26,7 +26,8 @@ void FailureReader::line(const std::string& text) {
   static const std::regex ended(R"(^(\S+: )?(rank \d+ on host \S+: .*))");
   static const std::regex agreed(
       R"(^(?!warning:|error:)[^\s:]+: (\[[^\]]+\] .*))");  // by all ranks, so that no rank is named
-  static const std::regex signalled(R"(process rank (\d+) with PID \d+ on node (\S+) exited on (signal .*?)\.?$)");
+  static const std::regex signalled(
+      R"(process rank (\d+) with PID \d+ on node (\S+) exited on (signal \d+ \([^)]*\)))");
   static const std::regex name(R"(^\s*Process name: \[.*,(\d+)\])");
   static const std::regex code(R"(^\s*Exit code: +(\d+))");
   static const std::regex daemon(R"(^\s*Remote daemon: .* on node (\S+))");
@@ -38,7 +39,7 @@ void FailureReader::line(const std::string& text) {
   if (text.find(" noticed that process rank ") != text.npos) {
     notice_ = text;
   } else if (!notice_.empty()) {
-    notice_ = notice_.size() < kLongestLine ? notice_ + ' ' + text : "";
+    notice_ = notice_.size() + text.size() < kLongestLine ? notice_ + ' ' + text : "";
   }
   if (std::regex_search(notice_, found, signalled)) {
     mpirun_ = fmt::format("rank {} on host {}: {}", found[1].str(), found[2].str(), found[3].str());

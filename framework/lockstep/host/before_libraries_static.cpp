@@ -14,12 +14,14 @@
 
 #include "lockstep/host/before_libraries.h"
 
-extern "C" [[gnu::weak]] int openblas_get_num_threads();  // there if the program is linked with OpenBLAS
+// There if the program is linked with OpenBLAS; 0 if that has no threads.
+extern "C" [[gnu::weak]] int openblas_get_parallel();
 
 namespace lockstep::host {
 namespace {
 
-// OpenBLAS 0.3.21 to 0.3.29 takes as much for each thread while it is loaded, and tries again for ever without it.
+// OpenBLAS 0.3.21 to 0.3.29 maps so many bytes for each thread while it is loaded, and tries again for ever without
+// them.
 constexpr std::size_t kBufferOfThread = std::size_t{128} << 20;
 constexpr std::size_t kOthers = std::size_t{24} << 20;  // all libraries besides, while they are loaded: 21 MiB measured
 
@@ -57,33 +59,32 @@ std::size_t mapped_bytes() {
   return size <= 0 ? 0 : std::strtoull(text.data(), nullptr, 10) * static_cast<std::size_t>(getpagesize());
 }
 
-// As many as OMP_NUM_THREADS or OPENBLAS_NUM_THREADS says, and at most the cores.
+// The number of the first variable that OpenBLAS looks at, and at most the cores of this process.
 std::size_t threads_of_blas(char** environment) {
-  cpu_set_t cores;
-  std::size_t threads =
-      sched_getaffinity(0, sizeof cores, &cores) == 0 ? static_cast<std::size_t>(CPU_COUNT(&cores)) : 1;
-  for (; *environment != nullptr; ++environment) {
-    const std::string_view variable = *environment;
-    for (const std::string_view name : {"OMP_NUM_THREADS=", "OPENBLAS_NUM_THREADS="}) {
-      if (!variable.starts_with(name)) continue;
-      const std::size_t number = std::strtoull(variable.data() + name.size(), nullptr, 10);
-      if (number > 0) threads = std::min(threads, number);
+  if (openblas_get_parallel() == 0) return 1;
+  cpu_set_t mask;
+  const bool known = sched_getaffinity(0, sizeof mask, &mask) == 0;  // not on a machine of more than 1,024
+  const auto cores = static_cast<std::size_t>(known ? CPU_COUNT(&mask) : sysconf(_SC_NPROCESSORS_CONF));
+  for (const std::string_view name : {"OPENBLAS_NUM_THREADS=", "GOTO_NUM_THREADS=", "OMP_NUM_THREADS="}) {
+    for (char** variable = environment; *variable != nullptr; ++variable) {
+      if (!std::string_view(*variable).starts_with(name)) continue;
+      const std::size_t number = std::strtoull(*variable + name.size(), nullptr, 10);
+      if (number > 0) return std::min(number, cores);
     }
   }
-  return threads;
+  return cores;
 }
 
 void refuse_too_little_address_space(char** environment) {
   rlimit limit{};
-  if (openblas_get_num_threads == nullptr || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return;
+  if (openblas_get_parallel == nullptr || getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
   const std::size_t mapped = mapped_bytes(), threads = threads_of_blas(environment);
   if (limit.rlim_cur >= mapped + threads * kBufferOfThread + kOthers) return;
   Text text;
   text << "lockstep: [memory] the address space of this process is limited to " << (limit.rlim_cur >> 20)
        << " MiB (ulimit -v), of which " << (mapped >> 20) << " MiB are in use before libraries start; OpenBLAS takes "
-       << (kBufferOfThread >> 20) << " MiB more for each of " << threads
-       << " threads (OMP_NUM_THREADS), and would wait for ever; expected a higher limit, or none\n";
+       << (kBufferOfThread >> 20) << " MiB more per thread, " << threads
+       << " in number (OMP_NUM_THREADS), and would wait for ever; expected a higher limit, or none\n";
   text.to_stderr();
   _exit(1);
 }
@@ -98,6 +99,8 @@ __attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)(
 
 }  // namespace
 
-bool hangup_was_ignored() { return ignored_hangup; }
+void keep_hangup_ignored() {
+  if (ignored_hangup) signal(SIGHUP, SIG_IGN);
+}
 
 }  // namespace lockstep::host

@@ -1,7 +1,6 @@
 #include "lockstep/host/process_settings.h"
 
 #include <omp.h>
-#include <signal.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 #include <system_error>
 
 #include "lockstep/core/format.h"
-#include "lockstep/host/before_libraries.h"
 #include "lockstep/host/blas.h"
 #include "lockstep/host/machine.h"
 
@@ -40,9 +38,7 @@ void start_again(char** argv) {
   // Resolves the link: the kernel would otherwise name the process "exe".
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return;
-  if (hangup_was_ignored()) signal(SIGHUP, SIG_IGN);  // execv() keeps that, and makes a library's handler the default
-  execv(program.c_str(), argv);
+  if (!error) execv(program.c_str(), argv);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ std::int64_t read_hdf5_list(Hdf5Id set, const std::string& file, const std::stri
   check_hdf5(H5Pset_type_conv_cb(transfer.get(), refuse_range, &out_of_range), file, "H5Pset_type_conv_cb", kHdf5);
   List list{.type = type.get(), .space = to.get()};
   const herr_t code = H5Dread(set, type.get(), to.get(), from.get(), transfer.get(), &list.value);
-  if (code < 0) list.value = {};  // HDF5 1.14 leaves an address there that is none
+  if (code < 0) list.value = {};  // bytes that are no address, which HDF5 1.14 leaves after a failed read
   if (out_of_range) {
     H5Eclear2(H5E_DEFAULT);
     fail(kHdf5, "{}: list {} of '{}' has a number that i64 cannot hold", file, index, dataset);

@@ -10,7 +10,6 @@
 #include <cstring>
 
 #include "lockstep/core/error.h"
-#include "lockstep/host/before_libraries.h"
 #include "lockstep/train/monitor/requests.h"
 
 namespace lockstep::train {
@@ -50,10 +49,7 @@ void handle_signals() {
   sigset_t handled;
   sigemptyset(&handled);
   for (const int number : kHandled) {
-    if (number == SIGHUP && host::hangup_was_ignored()) {
-      ::signal(SIGHUP, SIG_IGN);
-      continue;
-    }
+    if (number == SIGHUP && ignored(number)) continue;
     struct sigaction action {};
     action.sa_handler = on_stop_signal;
     action.sa_flags = SA_RESTART;

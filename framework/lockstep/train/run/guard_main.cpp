@@ -25,6 +25,7 @@
 #include "lockstep/core/printable.h"
 #include "lockstep/core/stream_writer.h"
 #include "lockstep/host/address_space.h"
+#include "lockstep/host/before_libraries.h"
 #include "lockstep/train/guard/untrusted_error.h"
 #include "lockstep/train/monitor/signals.h"
 #include "lockstep/train/options/command_line_error.h"
@@ -140,6 +141,7 @@ milliseconds time_to_wait(const Failure& failure, int rank) {
 }  // namespace
 
 MainGuard::MainGuard(std::string_view program) {
+  host::keep_hangup_ignored();
   if (program.empty()) program = program_invocation_short_name;
   program_name.fill(0);
   program.copy(program_name.data(), program_name.size() - 1);

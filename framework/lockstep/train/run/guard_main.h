@@ -24,7 +24,8 @@
 namespace lockstep::train {
 
 // The same as an object: during its lifetime, uncaught exceptions end the job. Only one object may exist at a time; it
-// replaces std::terminate's handler, and the destructor restores the earlier one.
+// replaces std::terminate's handler, and the destructor restores the earlier one. Under nohup, SIGHUP stays ignored
+// even if a library has taken it over.
 class MainGuard {
  public:
   explicit MainGuard(std::string_view program = {});  // the start of messages; empty: the name of the process
