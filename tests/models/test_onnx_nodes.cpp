@@ -237,6 +237,18 @@ TEST(OnnxNodes, WithoutAFormAreErrors) {
                   "the statistics of the batch are outputs"));
 }
 
+// PyTorch 2 computes sizes of attention by it.
+TEST(OnnxNodes, FoldModOfSizes) {
+  const auto rests_of = [](const Numbers& a, const Numbers& b, std::int64_t fmod) {
+    return values_of(computed(counted({1, 4}), [&](Document& d) {
+      const std::string rests = d.add("Mod", {d.list(a), d.list(b)}, {{"fmod", fmod}});
+      return d.add("Mul", {"x", d.add("Cast", {rests}, {{"to", std::int64_t{1}}})});
+    }));
+  };
+  EXPECT_EQ(rests_of({7, -7, 7, -7}, {3, 3, -3, -3}, 0), (Floats{0, 2, -4, -3}));  // of 0, 1, 2, 3 times the rests
+  EXPECT_EQ(rests_of({7, -7, 7, -7}, {3, 3, -3, -3}, 1), (Floats{0, -1, 2, -3}));
+}
+
 // Files may be damaged or hostile: constants that are missing, empty or as large as numbers can be.
 TEST(OnnxNodes, RefuseConstantsThatDoNotFit) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
@@ -265,6 +277,7 @@ TEST(OnnxNodes, RefuseConstantsThatDoNotFit) {
   const std::string range = refused("Range", {{1}, {2, 3}, {1}});
   EXPECT_TRUE(has(range, "a range of lists")) << range;
   EXPECT_TRUE(has(refused("Div", {{kLeast}, {-1}}), "is divided by -1"));
+  EXPECT_TRUE(has(refused("Mod", {{1, 2}, {0}}), "is divided by 0"));
   EXPECT_TRUE(has(refused("Neg", {{kLeast}}), "is no number of 64 bits"));
   EXPECT_TRUE(has(refused("Mul", {{kLeast}, {2}}), "is no number of 64 bits"));
   EXPECT_NE(refused("Mul", {{}, {2}}), "no error") << "a list of nothing is no shape of 16 elements";

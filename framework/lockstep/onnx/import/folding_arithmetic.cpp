@@ -99,6 +99,22 @@ void fold_div(const NodeReader& r) {
       std::divides<double>());
 }
 
+// The rest has the sign of the divisor, with `fmod` that of the dividend, which real numbers need.
+void fold_mod(const NodeReader& r) {
+  const bool of_dividend = r.whole_attribute("fmod", 0) != 0;
+  fold_pairs(
+      r,
+      [&](std::int64_t a, std::int64_t b) {
+        r.require(b != 0, "a whole number is divided by 0");
+        const std::int64_t rest = b == -1 ? 0 : a % b;
+        return !of_dividend && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+      },
+      [&](double a, double b) {
+        r.require(of_dividend, "fmod is 0 for real numbers, expected 1");
+        return std::fmod(a, b);
+      });
+}
+
 template <class Function>
 void fold_function(const NodeReader& r, Function function) {
   List list = list_of(r, 0);
@@ -185,6 +201,7 @@ constexpr Folding kArithmetic[] = {
            r, [](auto a, auto b, auto* y) { return __builtin_mul_overflow(a, b, y); }, std::multiplies<>());
      }},
     {"Div", fold_div},
+    {"Mod", fold_mod},
     {"Equal", [](const NodeReader& r) { fold_with(r, [](auto a, auto b) { return decltype(a)(a == b); }); }},
     {"Greater", [](const NodeReader& r) { fold_with(r, [](auto a, auto b) { return decltype(a)(a > b); }); }},
     {"Less", [](const NodeReader& r) { fold_with(r, [](auto a, auto b) { return decltype(a)(a < b); }); }},
