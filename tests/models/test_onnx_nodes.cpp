@@ -239,14 +239,17 @@ TEST(OnnxNodes, WithoutAFormAreErrors) {
 
 // PyTorch 2 computes sizes of attention by it.
 TEST(OnnxNodes, FoldModOfSizes) {
-  const auto rests_of = [](const Numbers& a, const Numbers& b, std::int64_t fmod) {
-    return values_of(computed(counted({1, 4}), [&](Document& d) {
-      const std::string rests = d.add("Mod", {d.list(a), d.list(b)}, {{"fmod", fmod}});
-      return d.add("Mul", {"x", d.add("Cast", {rests}, {{"to", std::int64_t{1}}})});
-    }));
+  const auto sizes_of = [](std::int64_t fmod, const Numbers& added) {
+    return computed(counted({1, 48}),
+                    [&](Document& d) {
+                      const std::string rests =
+                          d.add("Mod", {d.list({7, -7, 7, -7}), d.list({3, 3, -3, -3})}, {{"fmod", fmod}});
+                      return d.add("Reshape", {"x", d.add("Add", {rests, d.list(added)})});
+                    })
+        .shape();
   };
-  EXPECT_EQ(rests_of({7, -7, 7, -7}, {3, 3, -3, -3}, 0), (Floats{0, 2, -4, -3}));  // of 0, 1, 2, 3 times the rests
-  EXPECT_EQ(rests_of({7, -7, 7, -7}, {3, 3, -3, -3}, 1), (Floats{0, -1, 2, -3}));
+  EXPECT_EQ(sizes_of(0, {0, 0, 4, 13}), (Shape{1, 2, 2, 12}));  // rests 1, 2, -2, -1
+  EXPECT_EQ(sizes_of(1, {0, 3, 1, 13}), (Shape{1, 2, 2, 12}));  // rests 1, -1, 1, -1
 }
 
 // Files may be damaged or hostile: constants that are missing, empty or as large as numbers can be.
