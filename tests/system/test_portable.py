@@ -23,7 +23,7 @@ FEW = ["--loaders", 0, "--log-every", 1, "--hash-every", 1, "--schedule", "const
 MODELS = {
     "resnet": ["train_resnet", "--depth", 20, "--dataset", "digits", "--limit-train", 32, "--limit-eval", 8, "--global-batch", 8, "--lr", 0.05],
     "lenet": ["train_toy", "--dataset", "digits", "--limit-train", 64, "--limit-eval", 8, "--global-batch", 8, "--augment"],
-    "mlp": ["train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 8, "--global-batch", 16, "--optimizer", "adam", "--augment"],
+    "mlp": ["train_mnist", "--model", "mlp", "--limit-train", 64, "--limit-eval", 8, "--epochs", 20, "--global-batch", 16, "--optimizer", "adam", "--augment"],
     "unet": ["train_fields", "--dataset", "arrays", "--inputs", "u.npy", "--targets", "same=u.npy", "--width", 4, "--global-batch", 8, "--eval-fraction", 0.25,
              "--warmup-epochs", 0],
     "gpt": ["train_gpt", "--layers", 1, "--heads", 2, "--width", 16, "--context", 24, "--corpus-samples", 40, "--limit-eval", 5, "--dropout", 0.1,
