@@ -8,13 +8,12 @@
 
 #include "lockstep/core/math.h"
 #include "lockstep/onnx/node_writer.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/ops/attention.h"
 #include "lockstep/ops/rotary.h"
 
 namespace lockstep::onnx {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
 
 // (N, T, H, D) -> (N, H, T, D), and back.
 std::string heads_first(const NodeWriter& w, const std::string& name, const std::string& output = "") {

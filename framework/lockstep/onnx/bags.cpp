@@ -5,14 +5,13 @@
 #include <vector>
 
 #include "lockstep/onnx/node_writer.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/ops/bag.h"
 #include "lockstep/ops/pair_products.h"
 #include "lockstep/ops/to_floating.h"
 
 namespace lockstep::onnx {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
 
 // Whether each entry is used, (N, K, 1), true or false.
 std::string used_entries(const NodeWriter& w, const BagOp& op) {

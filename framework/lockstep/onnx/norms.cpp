@@ -3,14 +3,13 @@
 #include <vector>
 
 #include "lockstep/onnx/node_writer.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/ops/batch_norm2d.h"
 #include "lockstep/ops/row_norm.h"
 #include "lockstep/ops/softmax.h"
 
 namespace lockstep::onnx {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
 
 // `name` divided by its deviation, or by the root of its mean square, over these axes.
 std::string normalised(const NodeWriter& w, std::string name, const Numbers& axes, const RowNormOptions& options) {

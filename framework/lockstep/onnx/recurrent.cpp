@@ -6,11 +6,10 @@
 #include <vector>
 
 #include "lockstep/onnx/node_writer.h"
+#include "lockstep/onnx/numbers.h"
 
 namespace lockstep::onnx {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
 
 struct WrittenRecurrent {
   const NodeWriter& w;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/onnx/node_writer.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/ops/cast.h"
 #include "lockstep/ops/concat.h"
 #include "lockstep/ops/index_select.h"
@@ -16,8 +17,6 @@
 
 namespace lockstep::onnx {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
 
 void write_slice(const NodeWriter& w, const SliceOp& op) {
   Numbers starts, ends, axes, steps;

@@ -9,13 +9,13 @@
 
 #include "lockstep/core/math.h"
 #include "lockstep/onnx/node_writer.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/ops/fourier.h"
 #include "lockstep/ops/spectral_product.h"
 
 namespace lockstep::onnx {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
 using FourierKind = FourierOptions::Kind;
 
 struct ComplexName {

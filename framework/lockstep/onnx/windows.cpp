@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lockstep/onnx/node_writer.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/ops/convolution.h"
 #include "lockstep/ops/pool.h"
 #include "lockstep/ops/resample.h"
@@ -10,8 +11,6 @@
 
 namespace lockstep::onnx {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
 
 // `number` of each axis.
 template <class Axis, class Number>

@@ -1,6 +1,7 @@
 // Elements in other places: permutations, parts, joins and padding; also fills and conversions.
 #include "lockstep/core/format.h"
 #include "lockstep/onnx/c/c_writer.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/ops/concat.h"
 #include "lockstep/ops/pad.h"
 #include "lockstep/ops/permute.h"
@@ -10,8 +11,6 @@
 
 namespace lockstep::onnx {
 namespace {
-
-using Numbers = std::vector<std::int64_t>;
 
 // Where elements of a value begin, and how far neighbours are apart along each axis.
 struct Places {

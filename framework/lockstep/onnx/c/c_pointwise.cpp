@@ -6,13 +6,13 @@
 #include "lockstep/core/error.h"
 #include "lockstep/core/format.h"
 #include "lockstep/onnx/c/c_writer.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/onnx/wire.h"
 #include "lockstep/ops/pointwise/pointwise_op.h"
 
 namespace lockstep::onnx {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
 using pointwise::Code;
 using pointwise::Term;
 

@@ -3,6 +3,7 @@
 
 #include "lockstep/core/format.h"
 #include "lockstep/onnx/c/c_writer.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/ops/embedding.h"
 #include "lockstep/ops/index_select.h"
 #include "lockstep/ops/linear.h"
@@ -10,8 +11,6 @@
 
 namespace lockstep::onnx {
 namespace {
-
-using Indices = std::vector<std::int64_t>;
 
 void write_linear(const CNode& n, const LinearOp& op) {
   n.require(!op.relu(), "an epilogue");
@@ -22,13 +21,13 @@ void write_linear(const CNode& n, const LinearOp& op) {
 }
 
 // The first element of each matrix of a stack whose leading dimensions broadcast to those of the result.
-Indices matrices_of(const Shape& stack, const Shape& result) {
-  Indices at{0};
+Numbers matrices_of(const Shape& stack, const Shape& result) {
+  Numbers at{0};
   const int leading = result.rank() - 2;
-  const Indices strides = dense_strides(stack);
+  const Numbers strides = dense_strides(stack);
   for (int axis = 0; axis < leading; ++axis) {
     const int own = axis - (result.rank() - stack.rank());
-    Indices next;
+    Numbers next;
     for (const std::int64_t base : at) {
       for (std::int64_t i = 0; i < result[axis]; ++i)
         next.push_back(own < 0 || stack[own] == 1 ? base : base + i * strides[static_cast<std::size_t>(own)]);
@@ -42,7 +41,7 @@ void write_matmul(const CNode& n, const MatmulOp& op) {
   const Shape &a = n.types[0].shape, &b = n.types[1].shape, y = n.shape();
   const std::int64_t rows = y[y.rank() - 2], columns = y[y.rank() - 1],
                      inner = a[a.rank() - (op.transpose_a() ? 2 : 1)];
-  const Indices first_a = matrices_of(a, y), first_b = matrices_of(b, y);
+  const Numbers first_a = matrices_of(a, y), first_b = matrices_of(b, y);
   const auto count = static_cast<std::int64_t>(first_a.size());
   const auto product = [&](const std::string& to, const std::string& left, const std::string& right) {
     return formatted("multiply({}, {}, {}, {}, {}, {}, {}, {});", to, left, right, rows, columns, inner,
@@ -60,7 +59,7 @@ void write_matmul(const CNode& n, const MatmulOp& op) {
                             formatted("{} + {}[i]", n.inputs[1], table_b)));
 }
 
-void take_rows(const CNode& n, const std::string& table, const std::string& ids, const Indices& sizes) {
+void take_rows(const CNode& n, const std::string& table, const std::string& ids, const Numbers& sizes) {
   n.require(n.body.is_of_sample(), "numbers of rows that are no input");
   n.body.need("take_rows");
   n.body.add(formatted("if (!take_rows({}, {}, {}, {})) return 0;", n.outputs[0], table, ids, c_list(sizes)));

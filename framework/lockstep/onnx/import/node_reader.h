@@ -12,11 +12,10 @@
 #include "lockstep/core/format.h"
 #include "lockstep/graph/graph.h"
 #include "lockstep/onnx/import/model_file.h"
+#include "lockstep/onnx/numbers.h"
 #include "lockstep/ops/slice.h"
 
 namespace lockstep::onnx {
-
-using Numbers = std::vector<std::int64_t>;
 
 // The meaning of a name of the file in a trace: a value, a tensor, or a tensor that is a parameter.
 struct Operand {
