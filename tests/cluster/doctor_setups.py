@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
+import hosts
+
 sys.path.insert(1, str(Path(__file__).parents[1] / "system"))
 import support  # noqa: E402
 
 PORTS = "61000-61007"
-MPI = "--mca plm rsh --mca orte_tmpdir_base /run --mca mpi_yield_when_idle 1 --mca btl self,vader,tcp"
 
 
 class Setup:
@@ -63,8 +64,9 @@ class Setup:
         self.cover(host, self.lockstep, wrapper)
 
     def doctor(self, *more):
-        words = [*self.before, self.lockstep, "doctor", "--json", *self.hosts, "--ssh-args", f"-F {self.cluster.directory}/ssh_config",
-                 "--mpi-args", MPI, *self.options, *more]
+        settings = [f"{name}={value}" for name, value in {**hosts.MACHINE, "OMPI_MCA_btl": hosts.transports()}.items()]
+        words = ["env", *settings, *self.before, self.lockstep, "doctor", "--json", *self.hosts, "--ssh-args", f"-F {self.cluster.directory}/ssh_config",
+                 *self.options, *more]
         done = self.cluster.run_limited(self.cluster.command("node1", words), support.LIMIT, subprocess.PIPE)
         self.test.assertTrue(done.stdout.startswith("{"), done)
         report = json.loads(done.stdout)

@@ -125,6 +125,22 @@ def option_of_daemons():
     return "--mca" if open_mpi() < 5 else "--prtemca"
 
 
+# Variables for an mpirun of a test: what a machine of few cores needs, on which all hosts are. Each version of Open MPI reads its own names.
+MACHINE = {"OMPI_MCA_orte_tmpdir_base": "/run", "OMPI_MCA_mpi_yield_when_idle": 1, "OMPI_MCA_hwloc_base_binding_policy": "none",
+           "OMPI_MCA_btl_base_warn_component_unused": 0, "OMPI_MCA_plm": "rsh", "LOCKSTEP_NODE_ENV": "/dev/null",
+           "PRTE_MCA_prte_tmpdir_base": "/run", "PRTE_MCA_hwloc_default_binding_policy": "none", "PRTE_MCA_plm": "ssh"}
+
+
+def transports():
+    """Those among ranks, by the names of this version."""
+    return "self,vader,tcp" if open_mpi() < 5 else "self,sm,tcp"
+
+
+def arguments_of_ssh(text):
+    """The variables by which mpirun gives these words to ssh."""
+    return {"OMPI_MCA_plm_rsh_args": text, "PRTE_MCA_plm_ssh_args": text}
+
+
 class Hosts:
     """The hosts of a running cluster, by what its directory says; any process may use it."""
 
@@ -206,16 +222,14 @@ class Hosts:
     def settings_of_mpirun(self, keepalive):
         """Parameters of Open MPI: those that its daemons read, and those of the ranks."""
         network, ssh = f"{NETWORK}.0/24", f"-F {self.directory}/ssh_config"
-        of_ranks = {"btl_tcp_if_include": network, "mpi_yield_when_idle": 1, "btl_base_warn_component_unused": 0}
+        of_ranks = {"btl_tcp_if_include": network, "mpi_yield_when_idle": 1, "btl_base_warn_component_unused": 0, "btl": transports()}
         # All hosts share this machine's cores.
         if open_mpi() < 5:
-            of_ranks["btl"] = "self,vader,tcp"
             daemons = {"plm": "rsh", "plm_rsh_agent": "ssh", "plm_rsh_args": ssh, "oob_tcp_if_include": network, "hwloc_base_binding_policy": "none",
                        "rmaps_base_oversubscribe": 1, "orte_tmpdir_base": "/run", "orte_abort_print_stack": 0}
         else:
-            of_ranks["btl"] = "self,sm,tcp"
             daemons = {"plm": "ssh", "plm_ssh_agent": "ssh", "plm_ssh_args": ssh, "prte_if_include": network, "hwloc_default_binding_policy": "none",
-                       "rmaps_default_mapping_policy": ":oversubscribe", "prte_tmpdir_base": "/run"}
+                       "rmaps_default_mapping_policy": "slot:oversubscribe", "prte_tmpdir_base": "/run"}
         if keepalive:  # nothing else notices a host that has gone silent
             daemons |= {"oob_tcp_keepalive_time": 5, "oob_tcp_keepalive_intvl": 1, "oob_tcp_keepalive_probes": 3}
         return daemons, of_ranks

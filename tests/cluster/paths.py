@@ -18,11 +18,6 @@ SCRIPTS = SOURCE / "scripts"
 TRAIN = SCRIPTS / "train.sh"
 TOY = ["--dataset", "digits", "--limit-train", 96, "--limit-eval", 32, "--global-batch", 32, "--max-steps", 3, "--checkpoint-every-steps", 3,
        "--shards", 16, *ONCE]
-# What a machine of few cores needs, on which all hosts are; nothing of it is about the way that is tested.
-MACHINE = {"OMPI_MCA_orte_tmpdir_base": "/run", "OMPI_MCA_mpi_yield_when_idle": 1, "OMPI_MCA_hwloc_base_binding_policy": "none",
-           "OMPI_MCA_btl_base_warn_component_unused": 0, "OMPI_MCA_plm": "rsh", "LOCKSTEP_NODE_ENV": "/dev/null",
-           # Names of Open MPI 5, which the other does not know.
-           "PRTE_MCA_prte_tmpdir_base": "/run", "PRTE_MCA_hwloc_default_binding_policy": "none", "PRTE_MCA_plm": "ssh"}
 
 
 class PathsTest(ClusterTest):
@@ -44,8 +39,7 @@ class PathsTest(ClusterTest):
         self.hosts.sweep()
 
     def settings(self, variables=None):
-        ssh = f"-F {self.hosts.directory}/ssh_config"
-        found = {**MACHINE, "OMPI_MCA_plm_rsh_args": ssh, "PRTE_MCA_plm_ssh_args": ssh, **(variables or {})}
+        found = {**hosts.MACHINE, **hosts.arguments_of_ssh(f"-F {self.hosts.directory}/ssh_config"), **(variables or {})}
         return [f"{name}={value}" for name, value in found.items() if value is not None]
 
     def words_on(self, host, words, variables=None):

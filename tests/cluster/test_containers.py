@@ -10,7 +10,8 @@ from pathlib import Path
 
 import hosts
 import paths
-from paths import MACHINE, SOURCE, TOY, PathsTest
+from hosts import MACHINE
+from paths import SOURCE, TOY, PathsTest
 import support
 from support import program
 
@@ -175,7 +176,7 @@ mount -t tmpfs tmpfs "$root/run"
         return self.hosts.command(host, ["chroot", root, "env", "-i", *(f"{k}={v}" for k, v in variables.items()), *words], "/")
 
     def machine(self):
-        return {k: v for k, v in MACHINE.items() if k.startswith("OMPI_MCA") and k != "OMPI_MCA_orte_tmpdir_base"}
+        return {k: v for k, v in MACHINE.items() if "_MCA_" in k and "tmpdir" not in k}
 
     def test_two_containers_of_the_dockerfile_run_a_job(self):
         variables = dict(entry.split("=", 1) for entry in self.config["Env"]) | {"HOME": "/root"}

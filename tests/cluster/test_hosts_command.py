@@ -21,8 +21,7 @@ class HostsCommand(ClusterTest):
     def on_first(self, cluster, words, **settings):
         """On node1, with what this machine needs of Open MPI: keys of its own, cores that hosts share."""
         files = cluster.directory
-        variables = {"OMPI_MCA_plm_rsh_args": f"-F {files}/ssh_config", "OMPI_MCA_orte_tmpdir_base": "/run", "OMPI_MCA_btl": "self,vader,tcp",
-                     "OMPI_MCA_mpi_yield_when_idle": 1, **RANK_SETTINGS, **settings}
+        variables = {**hosts.MACHINE, **hosts.arguments_of_ssh(f"-F {files}/ssh_config"), "OMPI_MCA_btl": hosts.transports(), **RANK_SETTINGS, **settings}
         assigned = [f"{name}={value}" for name, value in variables.items()]
         done = cluster.run_limited(cluster.command("node1", ["env", *assigned, *words]), support.LIMIT, subprocess.PIPE)
         return support.Result(done.returncode, done.stdout, done.stderr, 0)

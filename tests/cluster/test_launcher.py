@@ -36,8 +36,7 @@ class LauncherTest(ClusterTest):
 
     def on(self, host, command):
         """Starts a command on a host, with the settings of a test machine."""
-        settings = dict(RANK_SETTINGS, OMPI_MCA_orte_tmpdir_base="/run", OMPI_MCA_btl="self,vader,tcp", OMPI_MCA_mpi_yield_when_idle=1,
-                        OMPI_MCA_btl_base_warn_component_unused=0, LOCKSTEP_NODE_ENV="/dev/null")
+        settings = {**RANK_SETTINGS, **hosts.MACHINE, "OMPI_MCA_btl": hosts.transports()}
         return self.start(self.hosts.command(host, ["env", *(f"{k}={v}" for k, v in settings.items()), *map(str, command)], self.scratch))
 
     def words(self, rank, command, *options, nodes=2, ranks=2, secret=None, meeting=("--master-port", PORT)):
@@ -52,7 +51,7 @@ class LauncherTest(ClusterTest):
 
     def left(self):
         """What is left of a job on the hosts: processes, and files of Open MPI."""
-        look = "ps -eo args | grep -E 'orted|mpirun|launch-rank' | grep -v grep; ls -d /run/ompi.*/* /dev/shm/* 2>/dev/null; true"
+        look = "ps -eo args | grep -E 'orted|prted|mpirun|prterun|launch-rank' | grep -v grep; ls -d /run/ompi.*/* /run/prte* /dev/shm/* 2>/dev/null; true"
         return "".join(self.run_command(self.hosts.command(host, ["sh", "-c", look], "/")).stdout for host in self.hosts.names)
 
     def expect_nothing_left(self):
@@ -274,7 +273,7 @@ class LauncherEnds(LauncherTest):
 
     def test_killed_daemon(self):
         first, second = self.start_job()
-        daemons = [p for p in support.processes_with("orte_hnp_uri") if self.hosts.has(p) and Path(f"/proc/{p}/exe").resolve().name == "orted"]
+        daemons = [p for p in support.processes_with("_hnp_uri") if self.hosts.has(p) and Path(f"/proc/{p}/exe").resolve().name in ("orted", "prted")]
         self.assertEqual(len(daemons), 1)
         os.kill(daemons[0], signal.SIGKILL)
         for result in self.finish_all(first, second):

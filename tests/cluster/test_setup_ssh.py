@@ -86,7 +86,7 @@ class SetupSsh(ClusterTest):
         self.assertEqual(self.homes(), before)
 
         # node2 is where mpirun is called, which has called nothing before.
-        settings = ["env", "HOME=/root", "OMPI_MCA_orte_tmpdir_base=/run", "OMPI_MCA_plm=rsh", "mpirun", "--allow-run-as-root"]
+        settings = ["env", "HOME=/root", *(f"{name}={value}" for name, value in hosts.MACHINE.items()), "mpirun", "--allow-run-as-root"]
         job = self.run_command(self.hosts.command("node2", [*settings, "--mca", "plm_rsh_args", f"-p {PORT}", "-H", "node1:8,node3:8", "uname", "-n"],
                                                   self.scratch))
         self.assertEqual((job.status, sorted(job.stdout.split())), (0, ["node1"] * 8 + ["node3"] * 8), job)

@@ -5,7 +5,8 @@ import subprocess
 
 import hosts
 import paths
-from paths import MACHINE, SOURCE, TOY, TRAIN, PathsTest
+from hosts import MACHINE
+from paths import SOURCE, TOY, TRAIN, PathsTest
 import support
 from support import checkpoints, metrics, program
 
@@ -83,7 +84,7 @@ class Slurm(PathsTest):
 
     def slurm(self, *words, **variables):
         # plm: within an allocation mpirun has srun start its daemons.
-        machine = {name: value for name, value in {**MACHINE, **variables}.items() if name != "OMPI_MCA_plm"}
+        machine = {name: value for name, value in {**MACHINE, **variables}.items() if not name.endswith("_MCA_plm")}
         settings = [f"{name}={value}" for name, value in {"SLURM_CONF": self.folder / "slurm.conf", **machine}.items()]
         return self.run_command(self.hosts.command("node1", ["env", *settings, *words], self.scratch))
 

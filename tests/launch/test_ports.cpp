@@ -86,6 +86,24 @@ TEST(JobCommand, WhatTheUserHasSetStays) {
   EXPECT_TRUE(line.ends_with(" --mca btl_tcp_if_exclude docker0 --bind-to core p")) << line;
 }
 
+TEST(JobCommand, WhatTheUserHasSetForOpenMpi5Stays) {
+  JobCommand command{.network = "eth0",
+                     .ssh_port = 2222,
+                     .own = {"--prtemca", "prte_if_exclude", "docker0"},
+                     .variable = [](const std::string& name) {
+                       if (name == "PRTE_MCA_hwloc_default_binding_policy") return std::optional<std::string>("core");
+                       return name == "PRTE_MCA_plm_ssh_args" ? std::optional<std::string>("-i key") : std::nullopt;
+                     }};
+  command.program = {"p"};
+  EXPECT_EQ(shell_line(mpirun_words(parse_host_list("a:1,b:1"), command)),
+            "mpirun -n 2 -H a:1,b:1 --map-by slot --mca plm_rsh_args '-i key -p 2222' --mca btl_tcp_if_include "
+            "eth0 --mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 6 "
+            "--prtemca prte_if_exclude docker0 p");
+  command.own = {"--prtemca", "plm_ssh_args", "-F config"};
+  const std::string line = shell_line(mpirun_words(parse_host_list("a:1,b:1"), command));
+  EXPECT_NE(line.find("--prtemca plm_ssh_args '-F config -p 2222' p"), std::string::npos) << line;
+}
+
 TEST(JobCommand, WhatOpenMpiRefusesIsNamed) {
   const auto error = [](const char* list) { return error_of([&] { mpirun_words(parse_host_list(list), {}); }); };
   EXPECT_NE(error("[fd00::1]:8").find("-H, entry 1: Open MPI 4.1 refuses the name 'fd00::1'"), std::string::npos);

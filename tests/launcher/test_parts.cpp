@@ -128,8 +128,9 @@ TEST(MpirunLine, OfSeveralNodes) {
                        .extra = {"--tag-output"},
                        .program = {"./train"}};
   EXPECT_EQ(line(job),
-            "mpirun --mca plm rsh --mca plm_rsh_agent lockstep launch-agent --mca plm_rsh_args  "
-            "--mca plm_rsh_no_tree_spawn 1 --mca orte_leave_session_attached 1 --mca plm_rsh_num_concurrent 128 "
+            "mpirun --mca plm ^slurm,tm,lsf,alps,pals,isolated --mca plm_rsh_agent lockstep launch-agent "
+            "--mca plm_rsh_args  --mca plm_rsh_no_tree_spawn 1 --leave-session-attached "
+            "--mca plm_rsh_num_concurrent 128 "
             "--mca ras ^slurm --mca oob_tcp_if_include 10.1.0.0/16 --mca btl_tcp_if_include 10.1.0.0/16 "
             "--host a:8,b:8 -n 16 --map-by slot --bind-to none --tag-output lockstep launch-rank ./train");
 }
@@ -307,16 +308,19 @@ TEST(Rank, WithoutALaunchersNumberTheDaemonsCounts) {
       {{"OMPI_MCA_orte_local_daemon_uri", "12.3;tcp://10.0.0.1:5"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}}, 2);
   EXPECT_EQ(set.at("NODE_RANK"), "3");
   EXPECT_EQ(set.at("OMPI_MCA_mpi_yield_when_idle"), "1") << "four ranks on two cores";
+  const Variables of_5 = rank_variables({{"PMIX_SERVER_URI41", "prterun-a.b-15@0.12;tcp4://10.0.0.1:5"}}, 2);
+  EXPECT_EQ(of_5.at("NODE_RANK"), "12");
 }
 
 TEST(OuterJob, ItsVariablesAreToldFromTheUsers) {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_jobid",
                            "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE", "PMI_RANK",
-                           "MPI_LOCALRANKID", "HYDI_CONTROL_FD", "OMPI_MCA_initial_wdir"})
+                           "MPI_LOCALRANKID", "HYDI_CONTROL_FD", "OMPI_MCA_initial_wdir", "PRTE_LAUNCHED"})
     EXPECT_TRUE(is_of_outer_job(name)) << name;
   for (const char* name :
        {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include",
-        "OMPI_MCA_orte_tmpdir_base", "OMPI_LOCKSTEP_JOB", "PATH", "OMP_NUM_THREADS", "OMPI_MCA_mpi_yield_when_idle"})
+        "OMPI_MCA_orte_tmpdir_base", "OMPI_LOCKSTEP_JOB", "PATH", "OMP_NUM_THREADS", "OMPI_MCA_mpi_yield_when_idle",
+        "PRTE_MCA_plm_ssh_args", "PRTE_ALLOW_RUN_AS_ROOT"})
     EXPECT_FALSE(is_of_outer_job(name)) << name;
 }
 

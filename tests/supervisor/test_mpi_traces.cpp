@@ -85,23 +85,58 @@ TEST_F(Traces, OfTheOwnJobAloneAreRemoved) {
   EXPECT_EQ(traces.remove(), 0u);
 }
 
+// Its segments carry numbers that only their names say, its folders the numbers of the processes that made them.
+TEST_F(Traces, OfOpenMpi5AreRemoved) {
+  const fs::path top = fs::path(testing::TempDir()) / fmt::format("traces.{}", getpid());
+  made_.push_back(top);
+  const fs::path session = top / "prted.here.at.home.4194999.0", file = session / "1" / "gds";
+  const fs::path living = top / fmt::format("prterun.here.{}.0", getpid());
+  for (const fs::path& folder : {file.parent_path(), living}) fs::create_directories(folder);
+  std::ofstream(file) << "mapped";
+  const fs::path mine = segment("sm_segment.here.at.home.0." + job_ + ".1"),
+                 others = segment("sm_segment.here.at.home.0." + other_ + ".1");
+  MpiTraces traces;
+  for (const fs::path& folder : {session, living}) {
+    const Process rank({"/usr/bin/python3", "-c",
+                        "import mmap, sys, time\n"
+                        "files = [open(f, 'r+b') for f in sys.argv[1:]]\n"
+                        "kept = [mmap.mmap(f.fileno(), 1) for f in files]\n"
+                        "open(sys.argv[1] + '.mapped', 'w').close()\ntime.sleep(1000)",
+                        file.string(), mine.string()},
+                       {.variables = {{"PMIX_NAMESPACE", fmt::format("prterun-here-{}@1", getpid())},
+                                      {"PMIX_SERVER_TMPDIR", folder.string()}}});
+    const fs::path mapped = file.string() + ".mapped";
+    for (int i = 0; i < 3000 && !fs::exists(mapped); ++i) usleep(10000);
+    fs::remove(mapped);
+    traces.look();
+  }
+  EXPECT_EQ(traces.jobs(), (std::set<std::string>{job_, fmt::format("prterun-here-{}", getpid())}));
+  EXPECT_EQ(traces.remove(), 2u);
+  for (const fs::path& gone : {mine, session}) EXPECT_FALSE(fs::exists(gone)) << gone;
+  for (const fs::path& kept : {others, living}) EXPECT_TRUE(fs::exists(kept)) << kept;
+}
+
 // An mpirun that was killed before it had started any rank.
 TEST_F(Traces, OfALauncherWithoutRanksAreRemoved) {
   const fs::path top = fs::temp_directory_path() / fmt::format("ompi.traces-{}.0", getpid());
   made_.push_back(top);
   MpiTraces traces;
-  fs::path session;
+  fs::path session, of_5;
   {
     const Process launcher({"sleep", "1000"});
     traces.look();
     session = top / fmt::format("pid.{}", launcher.pid());
+    of_5 = fs::temp_directory_path() / fmt::format("prterun.here.{}.0", launcher.pid());
+    made_.push_back(of_5);
     fs::create_directories(session);
+    fs::create_directories(of_5);
     EXPECT_EQ(traces.remove(), 0u) << "it lives";
     EXPECT_TRUE(fs::exists(session));
     traces.look();
   }
-  EXPECT_EQ(traces.remove(), 1u);
+  EXPECT_EQ(traces.remove(), 2u);
   EXPECT_FALSE(fs::exists(session));
+  EXPECT_FALSE(fs::exists(of_5));
 }
 
 TEST_F(Traces, AreRemovedOnOtherHostsToo) {
@@ -109,15 +144,26 @@ TEST_F(Traces, AreRemovedOnOtherHostsToo) {
                  window = segment("osc_sm.there." + job_ + ".3.0");
   const fs::path used = segment("vader_segment.there.0." + job_ + ".2"),
                  others = segment("vader_segment.there.0." + other_ + ".1");
+  const fs::path of_5 = segment("sm_segment.there.0." + job_ + ".1");
+  const std::string name = fmt::format("prterun-there-{}", getpid());
+  const auto folder = [&](const std::string& process, const std::string& of) {
+    made_.push_back(fs::temp_directory_path() / fmt::format("prted.there.{}.0", process));
+    fs::create_directories(made_.back() / "1");
+    std::ofstream(made_.back() / "1" / fmt::format("pmix-gds.there-{}@1.jobdata", of)) << "data";
+    return made_.back();
+  };
+  const fs::path left = folder(fmt::format("{}.4194999", getpid()), name),
+                 living = folder(fmt::format("x.{}", getpid()), name),
+                 of_another = folder(fmt::format("{}.4194998", getpid()), name + "0");
   const Mapped mapped(used);
   const ProbeOptions options{.agent = {"sh", "-c", "shift 0; exec sh -c \"$*\""},
                              .job = "none",
-                             .traces = {job_},
+                             .traces = {job_, name},
                              .limit = std::chrono::seconds(60),
                              .here = "another machine"};
   EXPECT_EQ(Prober(options, {"a"}).results()[0].reason, "");
-  for (const fs::path& gone : {mine, window}) EXPECT_FALSE(fs::exists(gone)) << gone;
-  for (const fs::path& kept : {used, others}) EXPECT_TRUE(fs::exists(kept)) << kept;
+  for (const fs::path& gone : {mine, window, of_5, left}) EXPECT_FALSE(fs::exists(gone)) << gone;
+  for (const fs::path& kept : {used, others, living, of_another}) EXPECT_TRUE(fs::exists(kept)) << kept;
 }
 
 }  // namespace

@@ -171,10 +171,10 @@ class SystemTest(unittest.TestCase):
         if not 0 < open_mpi() <= most:
             self.skipTest(f"what is tried here is a matter of Open MPI{'' if most == 99 else f' {most}'}, and PATH has another mpirun")
 
-    def start(self, command, environment=None):
-        """A process in a group of its own, which ends with the test at the latest."""
+    def start(self, command, environment=None, preexec=None):
+        """A process in a group of its own, which ends with the test at the latest; `preexec` runs in it first."""
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
-                                   cwd=self.scratch, env=environment or clean_environment(), start_new_session=True)
+                                   cwd=self.scratch, env=environment or clean_environment(), start_new_session=True, preexec_fn=preexec)
         self.addCleanup(self.end_process, process)
         return process
 

@@ -385,11 +385,22 @@ class Signals(SupervisorTest):
         def deaf():
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR2, signal.SIGCHLD])
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-        process = subprocess.Popen(program("lockstep", "run", "--", *self.script(f"trap 'exit {STOPPED}' USR2\n{self.WAIT}")), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.scratch, preexec_fn=deaf, start_new_session=True)
+        process = self.start(program("lockstep", "run", "--", *self.script(f"trap 'exit {STOPPED}' USR2\n{self.WAIT}")), preexec=deaf)
         self.wait_for(process, lambda: (self.output / "ready").exists())
         process.terminate()
         self.assertEqual(self.finish(process).status, STOPPED)
+
+    def test_under_nohup_a_hangup_stops_nothing(self):
+        process = self.start(program("lockstep", "run", "--", *self.script(f"trap 'exit {STOPPED}' USR2\ntrap 'touch $out/asked' USR1\n{self.WAIT}")),
+                             preexec=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.wait_for(process, lambda: (self.output / "ready").exists())
+        process.send_signal(signal.SIGHUP)
+        self.wait_for(process, lambda: not is_pending(process.pid, signal.SIGHUP))
+        process.send_signal(signal.SIGUSR1)  # the supervisor looks at it after the first, which would have ended the job
+        self.wait_for(process, lambda: (self.output / "asked").exists())
+        process.terminate()
+        result = self.finish(process)
+        self.assertEqual((result.status, len(self.starts())), (STOPPED, 1), result)
 
     def test_between_two_starts(self):
         process = self.start(program("lockstep", "run", "--backoff", 300, "--", *self.script("exit 1")))

@@ -166,9 +166,9 @@ void Member::take_message(const Message& message) {
 void Member::start_daemon(const Run& wanted) {
   const std::size_t first = wanted.command.find_first_not_of(' ');
   const std::string command = first == std::string::npos ? "" : wanted.command.substr(first);
-  const std::string name = command.substr(0, command.find(' '));
+  const std::string path = command.substr(0, command.find(' ')), name = path.substr(path.rfind('/') + 1);
   // Without the shell between, the daemon is this process's own child and ends with it.
-  const bool plain = name.substr(name.rfind('/') + 1) == "orted";
+  const bool plain = name == "orted" || name == "prted";  // Open MPI 4, 5
   auto variables = options_.variables;
   for (const auto& [variable, value] : wanted.variables) variables.emplace(variable, value);
   daemon_ = std::make_unique<supervisor::Process>(

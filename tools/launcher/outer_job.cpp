@@ -57,6 +57,8 @@ int outer_size(const ReadVariable& variable) {
 }
 
 bool is_of_outer_job(const std::string& name) {
+  // Open MPI 5 gives ranks no parameters of its daemons, so that these are the user's own.
+  if (name.starts_with("PRTE_MCA_") || name.starts_with("PRTE_ALLOW_")) return false;
   for (const std::string_view prefix :
        {"PMIX_", "ORTE_", "PRTE_", "PMI_", "SLURM_PMIX", "MPI_LOCAL", "HYDI_", "HYDRA_PROXY"}) {
     if (name.starts_with(prefix)) return true;

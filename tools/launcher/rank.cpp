@@ -34,10 +34,14 @@ int number(const std::string& text) {
   return value;
 }
 
-// The number of the daemon on this node, which mpirun counts from 0 (itself): "12.3;tcp://..." is 3.
+// The number of the daemon on this node, which mpirun counts from 0 (itself): "12.3;tcp://..." is 3, and that of Open
+// MPI 5 has "prterun-HOST-PID@0.3" there.
 std::string daemon_number(const Variables& variables) {
-  const std::string uri = value(variables, "OMPI_MCA_orte_local_daemon_uri", "");
-  const std::size_t dot = uri.find('.'), end = uri.find(';');
+  constexpr std::string_view kServer = "PMIX_SERVER_URI";  // with the number of a version behind it
+  const auto server = variables.lower_bound(std::string(kServer));
+  const bool found = server != variables.end() && server->first.starts_with(kServer);
+  const std::string uri = value(variables, "OMPI_MCA_orte_local_daemon_uri", found ? server->second : "");
+  const std::size_t end = uri.find(';'), dot = uri.rfind('.', end);
   return dot == uri.npos || end == uri.npos || end < dot ? "0" : uri.substr(dot + 1, end - dot - 1);
 }
 

@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSharedMemory = "/dev/shm/";
+constexpr std::string_view kNamedJob = "prterun-";  // PMIX_NAMESPACE of Open MPI 5: "prterun-HOST-PID@1"
 
 template <class Number>
 std::optional<Number> number(std::string_view text) {
@@ -42,16 +43,36 @@ void each_mapped_file(const fs::path& process, Visit visit) {
   }
 }
 
-// "vader_segment.HOST.UID.JOB.RANK", "osc_sm.HOST.JOB...": whose they are stands in their names.
-bool is_open_mpis(std::string_view name) { return name.starts_with("vader_segment.") || name.starts_with("osc_sm."); }
+// "vader_segment.HOST.UID.JOB.RANK", with Open MPI 5 sm_segment, and "osc_sm.HOST.JOB...": whose they are stands in
+// their names.
+bool is_segment(std::string_view name) { return name.starts_with("vader_segment.") || name.starts_with("sm_segment."); }
+bool is_open_mpis(std::string_view name) { return is_segment(name) || name.starts_with("osc_sm."); }
 
-// "/tmp/ompi.HOST.UID/pid.4711", or jf.FAMILY where a daemon made it; empty: the path has no such folder.
+// The last but `n` of the parts of a name that dots divide, from the end, as a host's name may have dots.
+std::string_view part_from_end(std::string_view name, int n) {
+  for (; n > 0; --n) name = name.substr(0, std::min(name.rfind('.'), name.size()));
+  return name.substr(name.rfind('.') + 1);
+}
+
+// Of Open MPI 5: "prterun.HOST.PID.UID" of mpirun, "prted.HOST.PID.UID" of a daemon.
+bool is_prrte_folder(std::string_view name) { return name.starts_with("prterun.") || name.starts_with("prted."); }
+
+// Such a folder, or Open MPI 4's "/tmp/ompi.HOST.UID/pid.4711", or jf.FAMILY there if a daemon made it; empty: the path
+// has none.
 fs::path session_folder(const fs::path& file) {
   for (fs::path at = file; at.has_relative_path(); at = at.parent_path()) {
     const std::string name = at.filename(), above = at.parent_path().filename();
+    if (is_prrte_folder(name)) return at;
     if (above.starts_with("ompi.") && (name.starts_with("pid.") || name.starts_with("jf."))) return at;
   }
   return {};
+}
+
+// The process that made a session folder, as its name says; empty: it does not say.
+std::string owner(const fs::path& session) {
+  const std::string name = session.filename();
+  if (is_prrte_folder(name)) return std::string(part_from_end(name, 1));
+  return name.starts_with("pid.") ? name.substr(4) : "";
 }
 
 bool is_mine(const fs::path& path, mode_t kind) {
@@ -62,8 +83,7 @@ bool is_mine(const fs::path& path, mode_t kind) {
 // The mpirun that made it lives, or whoever has its number now; or a process has a file in it mapped, as all of Open
 // MPI's do.
 bool is_used(const fs::path& session, const std::set<fs::path>& mapped) {
-  const std::string name = session.filename();
-  if (name.starts_with("pid.") && fs::exists("/proc/" + name.substr(4))) return true;
+  if (const std::string process = owner(session); !process.empty() && fs::exists("/proc/" + process)) return true;
   const auto after = mapped.lower_bound(session);
   return after != mapped.end() && session_folder(*after) == session;
 }
@@ -93,29 +113,45 @@ void MpiTraces::look() {
     for (std::size_t at = 0; at < environment.size();) {
       const std::string_view variable(environment.c_str() + at);
       at += variable.size() + 1;
-      constexpr std::string_view kJob = "PMIX_NAMESPACE=", kFolder = "OMPI_MCA_orte_jobfam_session_dir=";
-      if (variable.starts_with(kFolder)) folders_.insert(session_folder(variable.substr(kFolder.size())));
+      constexpr std::string_view kJob = "PMIX_NAMESPACE=";
+      for (const std::string_view folder : {"OMPI_MCA_orte_jobfam_session_dir=", "PMIX_SERVER_TMPDIR="})
+        if (variable.starts_with(folder)) folders_.insert(session_folder(variable.substr(folder.size())));
       if (!variable.starts_with(kJob)) continue;
-      if (const auto job = number<std::uint32_t>(variable.substr(kJob.size()))) jobs_.insert(fmt::format("{:x}", *job));
+      const std::string_view job = variable.substr(kJob.size());
+      if (const auto numbered = number<std::uint32_t>(job)) jobs_.insert(fmt::format("{:x}", *numbered));
+      if (job.starts_with(kNamedJob)) jobs_.emplace(job.substr(0, job.rfind('@')));
     }
-    each_mapped_file(process, [&](std::string_view file) {
-      if (file.starts_with(kSharedMemory) && is_open_mpis(file.substr(kSharedMemory.size()))) files_.emplace(file);
-      if (file.find("/ompi.") != file.npos) folders_.insert(session_folder(file));
-    });
+    each_mapped_file(process, [&](std::string_view file) { look_at(file); });
   }
   folders_.erase(fs::path());
 }
 
-std::size_t MpiTraces::remove() {
+void MpiTraces::look_at(std::string_view mapped) {
+  if (mapped.starts_with(kSharedMemory)) {
+    const std::string_view name = mapped.substr(kSharedMemory.size());
+    if (is_open_mpis(name)) files_.emplace(mapped);
+    if (is_segment(name)) jobs_.emplace(part_from_end(name, 1));
+  }
+  for (const char* folder : {"/ompi.", "/prterun.", "/prted."})
+    if (mapped.find(folder) != mapped.npos) folders_.insert(session_folder(mapped));
+}
+
+void MpiTraces::add_folders_of_processes() {
   std::error_code error;
   for (fs::directory_iterator at(fs::temp_directory_path(error), error), end; !error && at != end;
        at.increment(error)) {
-    if (!at->path().filename().string().starts_with("ompi.")) continue;
+    const std::string name = at->path().filename();
     for (const int pid : processes_) {
-      const fs::path folder = at->path() / fmt::format("pid.{}", pid);
-      if (is_mine(folder, S_IFDIR)) folders_.insert(folder);
+      const std::string process = std::to_string(pid);
+      if (is_prrte_folder(name) && owner(at->path()) == process) folders_.insert(at->path());
+      if (name.starts_with("ompi.")) folders_.insert(at->path() / ("pid." + process));
     }
   }
+}
+
+std::size_t MpiTraces::remove() {
+  add_folders_of_processes();
+  std::error_code error;
   for (fs::directory_iterator at(kSharedMemory, error), end; !error && at != end; at.increment(error)) {
     for (const std::string& job : jobs_) {
       if (names_job(at->path().filename().string(), job)) files_.insert(at->path());
@@ -142,8 +178,17 @@ std::size_t MpiTraces::remove() {
 std::string traces_sweep(const std::set<std::string>& jobs) {
   std::string words;
   for (const std::string& job : jobs) {
+    if (job.starts_with(kNamedJob)) {  // the daemon's number is in the folder's name, the job's name in that of a file
+      words += fmt::format(
+          "for d in \"${{TMPDIR:-/tmp}}\"/prted.*; do p=${{d%.*}}; [ -d \"$d\" ] && [ ! -L \"$d\" ] && [ -O \"$d\" ] "
+          "&& "
+          "[ ! -e /proc/${{p##*.}} ] && ls \"$d\"/* 2>/dev/null | grep -qF -- \"-{}@\" && rm -rf \"$d\"; done; ",
+          job);
+      continue;
+    }
     words += fmt::format(
-        "for f in /dev/shm/vader_segment.*.{0}.* /dev/shm/osc_sm.*.{0}.*; do [ -f \"$f\" ] && [ ! -L \"$f\" ] && "
+        "for f in /dev/shm/vader_segment.*.{0}.* /dev/shm/sm_segment.*.{0}.* /dev/shm/osc_sm.*.{0}.*; do [ -f \"$f\" ] "
+        "&& [ ! -L \"$f\" ] && "
         "[ -O \"$f\" ] && ! cat /proc/[0-9]*/maps 2>/dev/null | grep -qF \"$f\" && rm -f \"$f\"; done; ",
         job);
     const auto number = std::stoul(job, nullptr, 16);

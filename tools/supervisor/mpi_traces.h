@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace lockstep::supervisor {
 
@@ -20,10 +21,14 @@ class MpiTraces {
   // After the processes have ended. Returns the number of files and folders that were removed.
   std::size_t remove();
 
-  // Open MPI's numbers of the jobs seen so far, in hexadecimal as names of files in /dev/shm have them.
+  // The jobs seen so far: Open MPI's numbers, in hexadecimal as names of files in /dev/shm have them, and with Open MPI
+  // 5 also names, "prterun-HOST-PID", as session folders have them.
   const std::set<std::string>& jobs() const { return jobs_; }
 
  private:
+  void look_at(std::string_view mapped);
+  void add_folders_of_processes();
+
   std::set<std::string> jobs_;
   std::set<int> processes_;  // one of them may be an mpirun that made its folder and no rank yet
   std::set<std::filesystem::path> files_, folders_;

@@ -1,6 +1,7 @@
 #include "lockstep/launch/mpirun_words.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "lockstep/core/error.h"
@@ -10,7 +11,15 @@ namespace {
 
 constexpr const char* kSshArguments = "plm_rsh_args";
 
-std::string variable_of(const std::string& parameter) { return "OMPI_MCA_" + parameter; }
+// Of a daemon's parameter in Open MPI 5. mpirun knows the names of 4 on its command line, not in the environment.
+std::string name_in_5(const std::string& parameter) {
+  using Names = std::pair<std::string_view, std::string_view>;
+  for (const auto& [old, now] :
+       std::array{Names{"plm_rsh_", "plm_ssh_"}, Names{"orte_", "prte_"}, Names{"oob_tcp_if_", "prte_if_"},
+                  Names{"rmaps_base_", "rmaps_default_"}, Names{"hwloc_base_", "hwloc_default_"}})
+    if (parameter.starts_with(old)) return std::string(now) + parameter.substr(old.size());
+  return parameter;
+}
 
 }  // namespace
 
@@ -19,11 +28,17 @@ MpirunWords::MpirunWords(std::vector<std::string> own, ReadVariable variable)
 
 void MpirunWords::add(std::initializer_list<std::string> words) { words_.insert(words_.end(), words); }
 
+std::optional<std::string> MpirunWords::in_environment(const std::string& parameter) const {
+  if (!variable_) return std::nullopt;
+  if (auto found = variable_("OMPI_MCA_" + parameter)) return found;
+  return variable_("PRTE_MCA_" + name_in_5(parameter));
+}
+
 bool MpirunWords::is_set(const std::string& parameter, const std::string& option) const {
-  const auto sets = [&](const std::string& word) {
-    return word == parameter || (!option.empty() && (word == option || word == option.substr(1)));
+  const auto sets = [&, in_5 = name_in_5(parameter)](const std::string& word) {
+    return word == parameter || word == in_5 || (!option.empty() && (word == option || word == option.substr(1)));
   };
-  return (variable_ && variable_(variable_of(parameter))) || std::ranges::any_of(own_, sets);
+  return in_environment(parameter) || std::ranges::any_of(own_, sets);
 }
 
 void MpirunWords::add_parameter(const std::string& name, const std::string& value) {
@@ -47,14 +62,15 @@ void MpirunWords::add_ports(const PortPlan& plan) {
 }
 
 void MpirunWords::add_ssh_arguments(const std::string& arguments) {
-  const auto found = std::find(own_.begin(), own_.end(), kSshArguments);
+  const auto found = std::ranges::find_if(
+      own_, [](const std::string& word) { return word == kSshArguments || word == name_in_5(kSshArguments); });
   if (found != own_.end() && found + 1 != own_.end()) {
     std::string& all = *(found + 1);
     all += ' ';
     all += arguments;
     return;
   }
-  std::string all = variable_ ? variable_(variable_of(kSshArguments)).value_or("") : "";
+  std::string all = in_environment(kSshArguments).value_or("");
   if (!all.empty()) all += ' ';
   all += arguments;
   add({"--mca", kSshArguments, all});

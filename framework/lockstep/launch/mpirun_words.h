@@ -1,5 +1,7 @@
 // The words of a command of Open MPI's mpirun, which `lockstep hosts`, `lockstep launch` and `lockstep doctor` put
-// together. What the user's own words for mpirun or the environment set already is not set again. Pure. One thread.
+// together. What the user's own words for mpirun or the environment set already is not set again. Parameters have their
+// names in Open MPI 4, which mpirun of 5 translates; those that the user sets may have the names of 5. Pure. One
+// thread.
 #pragma once
 
 #include <functional>
@@ -40,6 +42,8 @@ class MpirunWords {
   std::vector<std::string> with(const std::vector<std::string>& program) const;
 
  private:
+  std::optional<std::string> in_environment(const std::string& parameter) const;
+
   std::vector<std::string> words_{"mpirun"};
   std::vector<std::string> own_;
   ReadVariable variable_;
