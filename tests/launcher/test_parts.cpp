@@ -129,7 +129,7 @@ TEST(MpirunLine, OfSeveralNodes) {
                        .program = {"./train"}};
   EXPECT_EQ(line(job),
             "mpirun --mca plm ^slurm,tm,lsf,alps,pals,isolated --mca plm_rsh_agent lockstep launch-agent "
-            "--mca plm_rsh_args  --mca plm_rsh_no_tree_spawn 1 --leave-session-attached "
+            "--mca plm_rsh_args host --mca plm_rsh_no_tree_spawn 1 --leave-session-attached "
             "--mca plm_rsh_num_concurrent 128 "
             "--mca ras ^slurm --mca oob_tcp_if_include 10.1.0.0/16 --mca btl_tcp_if_include 10.1.0.0/16 "
             "--host a:8,b:8 -n 16 --map-by slot --bind-to none --tag-output lockstep launch-rank ./train");

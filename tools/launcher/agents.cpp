@@ -65,18 +65,19 @@ int run_agent(const std::vector<std::string>& words) {
   const char* variable = std::getenv(kAgentVariable);
   check(variable != nullptr, "launch",
         "launch-agent is for mpirun below `lockstep launch`, expected {} in the environment", kAgentVariable);
-  check(words.size() >= 2, "launch", "launch-agent HOST COMMAND... has {} words", words.size());
+  check(words.size() >= 3 && words[0] == "host", "launch",
+        "launch-agent {}, expected launch-agent host NAME COMMAND...", fmt::format("{}", fmt::join(words, " ")));
   const std::string text(variable);
   const std::size_t space = text.find(' ');
   check(space != text.npos, "launch", "{} is not of the form 'NAME TOKEN'", kAgentVariable);
   Connection launcher(connect_local(text.substr(0, space)), "the launcher", Handshake::Side::Client,
                       Secret(text.substr(space + 1), kAgentVariable));
-  const std::vector<std::string> command(words.begin() + 1, words.end());
+  const std::vector<std::string> command(words.begin() + 2, words.end());
   bool asked = false;
   for (;;) {
     launcher.pump();
     if (launcher.ready() && !std::exchange(asked, launcher.ready()))
-      launcher.send(to_message(Run{.host = words[0], .command = fmt::format("{}", fmt::join(command, " "))}));
+      launcher.send(to_message(Run{.host = words[1], .command = fmt::format("{}", fmt::join(command, " "))}));
     while (const auto message = launcher.next()) {
       if (message->kind == Kind::Ended) return read_number(*message);
       if (message->kind == Kind::Output) std::fputs(read_text(*message).c_str(), stderr);

@@ -37,7 +37,7 @@ class Agents {
   std::map<std::string, std::unique_ptr<Connection>> agents_;  // by host
 };
 
-// The agent itself: `words` are HOST COMMAND... Returns its exit code.
+// The agent itself: `words` are "host", its name, COMMAND... Returns its exit code.
 int run_agent(const std::vector<std::string>& words);
 
 }  // namespace lockstep::launcher

@@ -13,8 +13,9 @@ void add_agents(launch::MpirunWords& words, const MpirunLine& line) {
   // All but the way by agents, which is called rsh in Open MPI 4, ssh in 5; that mpirun knows the names of 4 besides.
   words.add({"--mca", "plm", "^slurm,tm,lsf,alps,pals,isolated"});
   words.add({"--mca", "plm_rsh_agent", line.own_name + " launch-agent"});
-  // Options for ssh that the environment or a file of Open MPI's has would come before the node's name.
-  words.add({"--mca", "plm_rsh_args", ""});
+  // In the place of options for ssh that the environment or a file of Open MPI's has. Not empty: mpirun of 5.0.7
+  // crashes.
+  words.add({"--mca", "plm_rsh_args", "host"});
   // Each daemon is started by mpirun itself, and stays the child of the launcher that started it.
   words.add({"--mca", "plm_rsh_no_tree_spawn", "1", "--leave-session-attached"});
   words.add({"--mca", "plm_rsh_num_concurrent", std::to_string(std::max(128, line.agents))});

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -66,6 +67,16 @@ fs::path session_folder(const fs::path& file) {
     if (above.starts_with("ompi.") && (name.starts_with("pid.") || name.starts_with("jf."))) return at;
   }
   return {};
+}
+
+// The folders in which mpirun makes those.
+std::set<fs::path> session_bases() {
+  std::error_code none;
+  std::set<fs::path> bases{fs::temp_directory_path(none)};
+  for (const char* variable : {"OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base"}) {
+    if (const char* base = std::getenv(variable)) bases.insert(base);
+  }
+  return bases;
 }
 
 // The process that made a session folder, as its name says; empty: it does not say.
@@ -137,14 +148,15 @@ void MpiTraces::look_at(std::string_view mapped) {
 }
 
 void MpiTraces::add_folders_of_processes() {
-  std::error_code error;
-  for (fs::directory_iterator at(fs::temp_directory_path(error), error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename();
-    for (const int pid : processes_) {
-      const std::string process = std::to_string(pid);
-      if (is_prrte_folder(name) && owner(at->path()) == process) folders_.insert(at->path());
-      if (name.starts_with("ompi.")) folders_.insert(at->path() / ("pid." + process));
+  for (const fs::path& base : session_bases()) {
+    std::error_code error;
+    for (fs::directory_iterator at(base, error), end; !error && at != end; at.increment(error)) {
+      const std::string name = at->path().filename();
+      for (const int pid : processes_) {
+        const std::string process = std::to_string(pid);
+        if (is_prrte_folder(name) && owner(at->path()) == process) folders_.insert(at->path());
+        if (name.starts_with("ompi.")) folders_.insert(at->path() / ("pid." + process));
+      }
     }
   }
 }
