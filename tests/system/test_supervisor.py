@@ -61,6 +61,13 @@ class Ends(SupervisorTest):
             result = self.supervise(self.script(f"exit {status}"))
             self.assertEqual((result.status, len(self.starts())), (status, 1), result)
 
+    def test_an_end_with_0_after_a_lost_host_is_a_failure(self):
+        """So mpirun of Open MPI 5.0.7 ends."""
+        report = "  Remote daemon: [prterun-node1-19@0,1] on node node2"
+        result = self.supervise(self.script(f"[ $count -eq 1 ] && echo '{report}' >&2; exit 0"))
+        self.assertEqual((result.status, len(self.starts())), (0, 2), result)
+        self.assertIn("exit code 0: host node2: connection lost", result.stderr)
+
     def test_a_program_that_is_not_there(self):
         result = self.supervise(["/no/such/program", "--output", str(self.output)])
         self.assertEqual(result.status, 127, result)

@@ -16,6 +16,8 @@ class FailureReader {
   std::string summary() const;
   // A program's own message about its error, or "".
   const std::string& words() const { return program_; }
+  // Whether mpirun has reported a failure: a rank's end, or a host that it lost.
+  bool of_launcher() const { return !mpirun_.empty(); }
 
  private:
   void line(const std::string& text);

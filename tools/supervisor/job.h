@@ -32,6 +32,7 @@ struct JobEnd {
   bool stopped = false;   // wants_stop asked for the end
   std::string failure{};  // the rank that failed, as stderr tells
   std::string words{};    // a program's message about its own error
+  bool reported = false;  // the launcher has reported a failure; that of Open MPI 5 ends with 0 when it has lost a host
   double seconds = 0;
 };
 

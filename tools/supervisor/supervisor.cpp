@@ -151,7 +151,8 @@ RestartPolicy::End Supervisor::start_job(const Placement& placement, std::int64_
                              signals_, console_);
   lost_.stop_asking();
   end_leftovers();
-  RestartPolicy::End result{.code = exit_code(end.status),
+  const int code = exit_code(end.status);
+  RestartPolicy::End result{.code = code == 0 && end.reported ? 1 : code,
                             .newest_step = newest().step,
                             .own = holder.empty(),
                             .asked = end.asked,
