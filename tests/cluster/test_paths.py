@@ -152,6 +152,7 @@ class Launchers(PathsTest):
 
     def test_msrun(self):
         """--worker_num=16 --local_worker_num=8 --log_dir=DIR --join=True"""
+        self.need_open_mpi(4)  # as in Mpirun.test_a_log_for_each_rank
         logs = self.scratch / "worker_logs"
         results = self.launch("--mpi-args", f"--output-filename {logs}")
         self.expect_same_bits(results[0].output)
