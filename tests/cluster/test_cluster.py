@@ -206,7 +206,7 @@ class Launch(ClusterTest):
                 pass
             cluster.loss("node2", 100)
             result = job.result()
-        self.assertEqual(result.status, 205, result)
+        self.assertEqual(result.status, 205 if hosts.open_mpi() < 5 else 0, result)  # 5.0.7 says it, and ends as if nothing were wrong
         self.assertIn("node2", result.output)
 
     def test_a_time_limit_ends_all(self):

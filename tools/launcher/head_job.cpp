@@ -16,6 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kHeadPoll = 200ms;
 constexpr auto kMpirunsEnd = 10s;  // mpirun takes two seconds to end its ranks
+constexpr auto kAfterMpirun = 5s;  // for daemons
 constexpr int kNodeLost = 205;     // mpirun's own for a daemon that was lost
 enum End { kNone, kRanksAsked, kHurried, kMpirunAsked, kMpirunKilled };
 
@@ -24,6 +25,7 @@ enum End { kNone, kRanksAsked, kHurried, kMpirunAsked, kMpirunKilled };
 int job_status(const MpirunsEnd& end) {
   const int status = supervisor::exit_code(end.status);
   if (end.lost && (end.told || WIFSIGNALED(end.status))) return kNodeLost;
+  if (end.daemon_failed && status == 0) return kNodeLost;
   return end.told && status == 0 ? 1 : status;
 }
 
@@ -51,11 +53,23 @@ int HeadJob::run() {
     escalate();
     leftovers_.look();
   }
+  if (*mpirun_->ended() == 0) wait_for_daemons();
   leftovers_.clear(say_);
   if (reason_.empty() && WIFSIGNALED(*mpirun_->ended()))
     reason_ = fmt::format("mpirun: {}", supervisor::describe_status(*mpirun_->ended()));
-  return job_status(
-      {.status = *mpirun_->ended(), .told = !reason_.empty() && ends_ >= kMpirunAsked, .lost = node_lost_});
+  return job_status({.status = *mpirun_->ended(),
+                     .told = !reason_.empty() && ends_ >= kMpirunAsked,
+                     .lost = nodes_.lost,
+                     .daemon_failed = nodes_.daemon_failed});
+}
+
+// How they end may be known a moment later than mpirun's end.
+void HeadJob::wait_for_daemons() {
+  const auto until = Clock::now() + kAfterMpirun;
+  while (rendezvous_ != nullptr && nodes_.daemons > 0 && !nodes_.lost && Clock::now() < until) {
+    wait();
+    take_news();
+  }
 }
 
 void HeadJob::wait() {
@@ -76,7 +90,7 @@ void HeadJob::take_news() {
         end(fmt::format("{}: {}", rendezvous_->roster().name_of(news.node), error.what()));
       }
     } else {
-      node_lost_ = true;
+      nodes_.lost = true;
       agents_->end(rendezvous_->roster().join(news.node).host, 255);
       end(fmt::format("{} is lost: {}", rendezvous_->roster().name_of(news.node), news.lost));
     }
@@ -89,6 +103,8 @@ void HeadJob::take_message(int node, const Message& message) {
     case Kind::Output:
       return agents_->print(host, read_text(message));
     case Kind::Ended:
+      --nodes_.daemons;
+      nodes_.daemon_failed = nodes_.daemon_failed || read_number(message) != 0;
       return agents_->end(host, read_number(message));
     case Kind::Signal:
       return take_signal(read_number(message), rendezvous_->roster().name_of(node));
@@ -109,6 +125,7 @@ void HeadJob::start_daemons() {
     }
     wanted.variables = options_.node_variables;
     rendezvous_->send(node, to_message(wanted));
+    ++nodes_.daemons;
   }
 }
 

@@ -29,10 +29,11 @@ struct MpirunsEnd {
   int status = 0;     // as wait() gives it
   bool told = false;  // mpirun was asked to end, or killed
   bool lost = false;  // a node was lost
+  bool daemon_failed = false;
 };
 // The job's exit code: mpirun's, unless that says nothing of the job. Where a node was lost, mpirun may end in any way,
-// a crash in its own end among them: that is 205, as mpirun has it for a daemon that was lost. 1: it ended well
-// although it was told to end before the ranks were done.
+// a crash in its own end among them, and with 0 where a daemon failed (Open MPI 5): that is 205, as Open MPI 4 has it
+// for a daemon that was lost. 1: it ended well although it was told to end before the ranks were done.
 int job_status(const MpirunsEnd& end);
 
 class HeadJob {
@@ -50,6 +51,7 @@ class HeadJob {
 
   void wait();
   void take_news();
+  void wait_for_daemons();
   void take_message(int node, const Message& message);
   void start_daemons();
   void take_signal(int number, const std::string& source);
@@ -67,7 +69,10 @@ class HeadJob {
   std::unique_ptr<supervisor::Process> mpirun_;
   int ends_ = 0;  // how hard the end has been tried: ranks asked, given no more time, mpirun asked, mpirun killed
   std::optional<Clock::time_point> harder_;
-  bool node_lost_ = false;
+  struct Nodes {
+    int daemons = 0;  // that run on other nodes
+    bool daemon_failed = false, lost = false;
+  } nodes_;
   std::string reason_;
 };
 
