@@ -111,7 +111,7 @@ TEST(Ports, OccupiedOnesAreToldWithTheirOwner) {
 json link(const char* to, double us, double mbs, int lost = 0) {
   return {{"host", to}, {"address", "10.1.0.1"}, {"us", us}, {"mbs", mbs}, {"pings", 200}, {"lost", lost}};
 }
-json links(const char* name, json list) { return {{"name", name}, {"links", list}}; }
+json links(const char* name, const std::vector<json>& list) { return {{"name", name}, {"links", list}}; }
 
 TEST(Links, AlikeOnesAreGreen) {
   expect_green(kLinks, {links("node1", {link("node2", 40, 1000)}), links("node2", {link("node1", 45, 1100)})});
@@ -145,7 +145,7 @@ TEST(Links, TheLatestOneIsTold) {
 }
 
 TEST(Links, HostsThatDoNotConnectAreLeftToTheCheckOfPorts) {
-  expect_green(kLinks, {links("node1", {{{"host", "node2"}, {"address", "10.1.0.2"}}}), links("node2", json::array())});
+  expect_green(kLinks, {links("node1", {json{{"host", "node2"}, {"address", "10.1.0.2"}}}), links("node2", {})});
 }
 
 TEST(MemoryBandwidth, TheSlowNodeIsNamed) {
