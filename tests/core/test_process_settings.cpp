@@ -165,6 +165,9 @@ TEST(Places, OfOpenMpLeaveTheProcessItsProcessors) {
     std::printf("cpus of what it starts %s\n", joined(host::Machine::here().binding(), ",").c_str());
     return;
   }
+#ifdef __clang__
+  GTEST_SKIP() << "clang's libomp makes its places after OpenBLAS's libgomp has pinned the thread: docs/platforms.md";
+#endif
   const std::string without = said_with("");
   EXPECT_NE(without, "");
   for (const char* variables : {"OMP_PROC_BIND=close OMP_PLACES=cores", "OMP_PROC_BIND=spread", "OMP_PLACES=threads",

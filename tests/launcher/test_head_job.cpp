@@ -51,6 +51,7 @@ TEST(JobStatus, IsMpirunsUnlessANodeWasLost) {
   EXPECT_EQ(job_status({.status = kCrashed, .told = true, .lost = true}), 205);
   EXPECT_EQ(job_status({.status = 0, .told = true, .lost = true}), 205);
   EXPECT_EQ(job_status({.status = 0, .told = true}), 1);
+  EXPECT_EQ(job_status({.status = 0, .lost = true}), 205);
   EXPECT_EQ(job_status({.status = 0, .daemon_failed = true}), 205);
   EXPECT_EQ(job_status({.status = kStopped, .daemon_failed = true}), 75);
 }

@@ -9,6 +9,7 @@
 
 #include <fstream>
 
+#include "lockstep/host/network.h"
 #include "tools/supervisor/prober.h"
 #include "tools/supervisor/proc_file.h"
 #include "tools/supervisor/process.h"
@@ -89,14 +90,22 @@ TEST_F(Traces, OfTheOwnJobAloneAreRemoved) {
 TEST_F(Traces, OfOpenMpi5AreRemoved) {
   const fs::path top = fs::path(testing::TempDir()) / fmt::format("traces.{}", getpid());
   made_.push_back(top);
-  const fs::path session = top / "prted.here.at.home.4194999.0", file = session / "1" / "gds";
-  const fs::path living = top / fmt::format("prterun.here.{}.0", getpid());
-  for (const fs::path& folder : {file.parent_path(), living}) fs::create_directories(folder);
+  const auto named = [&](const std::string& host, int process, uid_t user) {
+    return top / fmt::format("prted.{}.{}.{}", host, process, user);
+  };
+  const std::string here = host::host_name();
+  const fs::path session = named(here, 4194999, geteuid()), file = session / "1" / "gds";
+  const std::vector<fs::path> foreign{named(here, getpid(), geteuid()), named(here + "x", 4194999, geteuid()),
+                                      named(here, 4194999, geteuid() + 1), top / "prterun.v2"};
+  for (const fs::path& folder : foreign) fs::create_directories(folder);
+  fs::create_directories(file.parent_path());
   std::ofstream(file) << "mapped";
   const fs::path mine = segment("sm_segment.here.at.home.0." + job_ + ".1"),
                  others = segment("sm_segment.here.at.home.0." + other_ + ".1");
   MpiTraces traces;
-  for (const fs::path& folder : {session, living}) {
+  std::vector<fs::path> told = foreign;
+  told.push_back(session);
+  for (const fs::path& folder : told) {
     const Process rank({"/usr/bin/python3", "-c",
                         "import mmap, sys, time\n"
                         "files = [open(f, 'r+b') for f in sys.argv[1:]]\n"
@@ -113,7 +122,8 @@ TEST_F(Traces, OfOpenMpi5AreRemoved) {
   EXPECT_EQ(traces.jobs(), (std::set<std::string>{job_, fmt::format("prterun-here-{}", getpid())}));
   EXPECT_EQ(traces.remove(), 2u);
   for (const fs::path& gone : {mine, session}) EXPECT_FALSE(fs::exists(gone)) << gone;
-  for (const fs::path& kept : {others, living}) EXPECT_TRUE(fs::exists(kept)) << kept;
+  EXPECT_TRUE(fs::exists(others));
+  for (const fs::path& kept : foreign) EXPECT_TRUE(fs::exists(kept)) << kept;
 }
 
 // An mpirun that was killed before it had started any rank.
@@ -126,7 +136,7 @@ TEST_F(Traces, OfALauncherWithoutRanksAreRemoved) {
     const Process launcher({"sleep", "1000"});
     traces.look();
     session = top / fmt::format("pid.{}", launcher.pid());
-    of_5 = fs::temp_directory_path() / fmt::format("prterun.here.{}.0", launcher.pid());
+    of_5 = fs::temp_directory_path() / fmt::format("prterun.{}.{}.{}", host::host_name(), launcher.pid(), geteuid());
     made_.push_back(of_5);
     fs::create_directories(session);
     fs::create_directories(of_5);

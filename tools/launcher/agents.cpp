@@ -66,7 +66,7 @@ int run_agent(const std::vector<std::string>& words) {
   check(variable != nullptr, "launch",
         "launch-agent is for mpirun below `lockstep launch`, expected {} in the environment", kAgentVariable);
   check(words.size() >= 3 && words[0] == "host", "launch",
-        "launch-agent {}, expected launch-agent host NAME COMMAND...", fmt::format("{}", fmt::join(words, " ")));
+        "launch-agent has {} words, expected launch-agent host NAME COMMAND...", words.size());
   const std::string text(variable);
   const std::size_t space = text.find(' ');
   check(space != text.npos, "launch", "{} is not of the form 'NAME TOKEN'", kAgentVariable);

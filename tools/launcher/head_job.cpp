@@ -15,9 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kHeadPoll = 200ms;
-constexpr auto kMpirunsEnd = 10s;  // mpirun takes two seconds to end its ranks
-constexpr auto kAfterMpirun = 5s;  // for daemons
-constexpr int kNodeLost = 205;     // mpirun's own for a daemon that was lost
+constexpr auto kMpirunsEnd = 10s;   // mpirun takes two seconds to end its ranks
+constexpr auto kAfterMpirun = 15s;  // for daemons: by then a node that is gone is known to be
+constexpr int kNodeLost = 205;      // mpirun's own for a daemon that was lost
 enum End { kNone, kRanksAsked, kHurried, kMpirunAsked, kMpirunKilled };
 
 }  // namespace
@@ -25,7 +25,7 @@ enum End { kNone, kRanksAsked, kHurried, kMpirunAsked, kMpirunKilled };
 int job_status(const MpirunsEnd& end) {
   const int status = supervisor::exit_code(end.status);
   if (end.lost && (end.told || WIFSIGNALED(end.status))) return kNodeLost;
-  if (end.daemon_failed && status == 0) return kNodeLost;
+  if ((end.daemon_failed || end.lost) && status == 0) return kNodeLost;
   return end.told && status == 0 ? 1 : status;
 }
 
@@ -66,9 +66,12 @@ int HeadJob::run() {
 // How they end may be known a moment later than mpirun's end.
 void HeadJob::wait_for_daemons() {
   const auto until = Clock::now() + kAfterMpirun;
-  while (rendezvous_ != nullptr && nodes_.daemons > 0 && !nodes_.lost && Clock::now() < until) {
+  const int ends = ends_;
+  while (rendezvous_ != nullptr && nodes_.daemons > 0 && ends_ == ends && Clock::now() < until) {
     wait();
+    while (const auto number = signals_.next()) take_signal(*number, "");
     take_news();
+    start_daemons();
   }
 }
 

@@ -10,7 +10,7 @@ namespace lockstep::launcher {
 namespace {
 
 void add_agents(launch::MpirunWords& words, const MpirunLine& line) {
-  // All but the way by agents, which is called rsh in Open MPI 4, ssh in 5; that mpirun knows the names of 4 besides.
+  // Every way is excluded but that by agents (rsh in Open MPI 4, ssh in 5). mpirun of 5 knows the other names of 4.
   words.add({"--mca", "plm", "^slurm,tm,lsf,alps,pals,isolated"});
   words.add({"--mca", "plm_rsh_agent", line.own_name + " launch-agent"});
   // In the place of options for ssh that the environment or a file of Open MPI's has. Not empty: mpirun of 5.0.7

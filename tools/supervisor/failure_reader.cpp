@@ -35,6 +35,7 @@ void FailureReader::line(const std::string& text) {
   if (program_.empty() && std::regex_search(text, found, ended)) program_ = found[2];
   if (program_.empty() && std::regex_search(text, found, agreed)) program_ = found[1];
   line_of_hydra(text);
+  lost_host_ = lost_host_ || std::regex_search(text, daemon);
   if (!mpirun_.empty()) return;
   if (text.find(" noticed that process rank ") != text.npos) {
     notice_ = text;

@@ -16,8 +16,8 @@ class FailureReader {
   std::string summary() const;
   // A program's own message about its error, or "".
   const std::string& words() const { return program_; }
-  // Whether mpirun has reported a failure: a rank's end, or a host that it lost.
-  bool of_launcher() const { return !mpirun_.empty(); }
+  // Whether mpirun has reported that it lost a host.
+  bool lost_host() const { return lost_host_; }
 
  private:
   void line(const std::string& text);
@@ -26,7 +26,8 @@ class FailureReader {
   std::string rest_;  // of a line that is not complete
   // A program's own message counts more than mpirun's report about it.
   std::string program_, mpirun_;
-  std::string rank_;    // of mpirun's report in several lines; of Hydra's: the process
+  std::string rank_;  // of mpirun's report in several lines; of Hydra's: the process
+  bool lost_host_ = false;
   std::string notice_;  // of mpirun about a signal, so far: Open MPI 5 breaks this sentence into lines
 };
 

@@ -58,7 +58,7 @@ class Run {
     if (end_.failure.empty()) end_.failure = readers_.errors.summary();
     if (end_.failure.empty()) end_.failure = readers_.output.summary();
     end_.words = readers_.errors.words();
-    end_.reported = readers_.errors.of_launcher() || readers_.output.of_launcher();
+    end_.lost_host = readers_.errors.lost_host();
     end_.seconds = std::chrono::duration<double>(Clock::now() - times_.began).count();
     return end_;
   }

@@ -27,12 +27,12 @@ struct JobOptions {
 };
 
 struct JobEnd {
-  int status = 0;         // of wait()
-  bool asked = false;     // the user wanted the end
-  bool stopped = false;   // wants_stop asked for the end
-  std::string failure{};  // the rank that failed, as stderr tells
-  std::string words{};    // a program's message about its own error
-  bool reported = false;  // the launcher has reported a failure; that of Open MPI 5 ends with 0 when it has lost a host
+  int status = 0;          // of wait()
+  bool asked = false;      // the user wanted the end
+  bool stopped = false;    // wants_stop asked for the end
+  std::string failure{};   // the rank that failed, as stderr tells
+  std::string words{};     // a program's message about its own error
+  bool lost_host = false;  // mpirun says so; that of Open MPI 5.0.7 ends with 0 then
   double seconds = 0;
 };
 

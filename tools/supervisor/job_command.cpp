@@ -21,6 +21,7 @@
 #include "lockstep/launch/host_option.h"
 #include "lockstep/launch/hostfile.h"
 #include "lockstep/launch/machinefile.h"
+#include "lockstep/launch/mpirun_words.h"
 #include "lockstep/train/options/flat_toml.h"
 #include "tools/supervisor/launcher_options.h"
 
@@ -170,9 +171,12 @@ std::optional<std::string> JobCommand::setting(std::string_view name) const {
 }
 
 std::optional<std::string> JobCommand::mca(std::string_view name) const {
-  if (auto said = setting(name)) return said;
-  if (auto said = variable("OMPI_MCA_" + std::string(name))) return said;
-  return variable("PRTE_MCA_" + std::string(name));
+  const std::string in_4(name), in_5 = launch::name_in_5(in_4);
+  for (const std::string& each : {in_4, in_5}) {
+    if (auto said = setting(each)) return said;
+  }
+  if (auto said = variable("OMPI_MCA_" + in_4)) return said;
+  return variable("PRTE_MCA_" + in_5);
 }
 
 bool JobCommand::starts_by_ssh() const {
@@ -199,10 +203,8 @@ std::vector<std::string> JobCommand::agent() const {
     arguments = variable("HYDRA_LAUNCHER_EXTRA_ARGS");
     return joined_words({program.value_or("ssh")}, arguments.value_or(""));
   }
-  for (const char* name : {"plm_rsh", "plm_ssh"}) {  // Open MPI 4.1, 5.0
-    if (!program) program = mca(std::string(name) + "_agent");
-    if (!arguments) arguments = mca(std::string(name) + "_args");
-  }
+  program = mca("plm_rsh_agent");
+  arguments = mca("plm_rsh_args");
   const std::string agents = program.value_or("ssh");
   return joined_words(words_of(agents.substr(0, agents.find(':'))), arguments.value_or(""));
 }

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <optional>
@@ -11,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "lockstep/host/network.h"
 #include "tools/supervisor/descendants.h"
 #include "tools/supervisor/proc_file.h"
 
@@ -23,9 +26,9 @@ constexpr std::string_view kSharedMemory = "/dev/shm/";
 constexpr std::string_view kNamedJob = "prterun-";  // PMIX_NAMESPACE of Open MPI 5: "prterun-HOST-PID@1"
 
 template <class Number>
-std::optional<Number> number(std::string_view text) {
+std::optional<Number> number(std::string_view text, int base = 10) {
   Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
   if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
@@ -44,26 +47,46 @@ void each_mapped_file(const fs::path& process, Visit visit) {
   }
 }
 
+// Whether it stands in a shell command as it is.
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(
+      text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-' || c == '/'; });
+}
+bool is_named_job(std::string_view job) { return job.starts_with(kNamedJob) && is_plain(job); }
+
 // "vader_segment.HOST.UID.JOB.RANK", with Open MPI 5 sm_segment, and "osc_sm.HOST.JOB...": whose they are stands in
 // their names.
 bool is_segment(std::string_view name) { return name.starts_with("vader_segment.") || name.starts_with("sm_segment."); }
 bool is_open_mpis(std::string_view name) { return is_segment(name) || name.starts_with("osc_sm."); }
 
-// The last but `n` of the parts of a name that dots divide, from the end, as a host's name may have dots.
-std::string_view part_from_end(std::string_view name, int n) {
-  for (; n > 0; --n) name = name.substr(0, std::min(name.rfind('.'), name.size()));
-  return name.substr(name.rfind('.') + 1);
+// Takes the last part of a name off, with its dot: a host's name, which comes first, may have dots.
+std::string_view take_last_part(std::string_view& name) {
+  const std::size_t dot = std::min(name.rfind('.'), name.size());
+  const std::string_view part = name.substr(std::min(dot + 1, name.size()));
+  name = name.substr(0, dot);
+  return part;
 }
 
-// Of Open MPI 5: "prterun.HOST.PID.UID" of mpirun, "prted.HOST.PID.UID" of a daemon.
-bool is_prrte_folder(std::string_view name) { return name.starts_with("prterun.") || name.starts_with("prted."); }
+// The number of the process that made a session folder of Open MPI 5 (5.0.7) on this machine for this user:
+// "prterun.HOST.PID.UID" of mpirun, "prted.HOST.PID.UID" of a daemon; 0: the name is none of these.
+int maker_of_prrte_folder(std::string_view name) {
+  static const std::string own = host::host_name(), own_short = own.substr(0, own.find('.'));
+  const std::string_view user = take_last_part(name), process = take_last_part(name);
+  for (const std::string_view prefix : {"prterun.", "prted."}) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view where = name.substr(prefix.size());
+    if (number<uid_t>(user) == ::geteuid() && (where == own || where == own_short))
+      return number<int>(process).value_or(0);
+  }
+  return 0;
+}
 
 // Such a folder, or Open MPI 4's "/tmp/ompi.HOST.UID/pid.4711", or jf.FAMILY there if a daemon made it; empty: the path
 // has none.
 fs::path session_folder(const fs::path& file) {
   for (fs::path at = file; at.has_relative_path(); at = at.parent_path()) {
     const std::string name = at.filename(), above = at.parent_path().filename();
-    if (is_prrte_folder(name)) return at;
+    if (maker_of_prrte_folder(name) > 0) return at;
     if (above.starts_with("ompi.") && (name.starts_with("pid.") || name.starts_with("jf."))) return at;
   }
   return {};
@@ -79,11 +102,10 @@ std::set<fs::path> session_bases() {
   return bases;
 }
 
-// The process that made a session folder, as its name says; empty: it does not say.
-std::string owner(const fs::path& session) {
+// The process that made a session folder, as its name says; 0: it does not say.
+int maker(const fs::path& session) {
   const std::string name = session.filename();
-  if (is_prrte_folder(name)) return std::string(part_from_end(name, 1));
-  return name.starts_with("pid.") ? name.substr(4) : "";
+  return name.starts_with("pid.") ? number<int>(name.substr(4)).value_or(0) : maker_of_prrte_folder(name);
 }
 
 bool is_mine(const fs::path& path, mode_t kind) {
@@ -94,7 +116,7 @@ bool is_mine(const fs::path& path, mode_t kind) {
 // The mpirun that made it lives, or whoever has its number now; or a process has a file in it mapped, as all of Open
 // MPI's do.
 bool is_used(const fs::path& session, const std::set<fs::path>& mapped) {
-  if (const std::string process = owner(session); !process.empty() && fs::exists("/proc/" + process)) return true;
+  if (const int process = maker(session); process > 0 && fs::exists(fmt::format("/proc/{}", process))) return true;
   const auto after = mapped.lower_bound(session);
   return after != mapped.end() && session_folder(*after) == session;
 }
@@ -130,7 +152,7 @@ void MpiTraces::look() {
       if (!variable.starts_with(kJob)) continue;
       const std::string_view job = variable.substr(kJob.size());
       if (const auto numbered = number<std::uint32_t>(job)) jobs_.insert(fmt::format("{:x}", *numbered));
-      if (job.starts_with(kNamedJob)) jobs_.emplace(job.substr(0, job.rfind('@')));
+      if (const std::string_view named = job.substr(0, job.rfind('@')); is_named_job(named)) jobs_.emplace(named);
     }
     each_mapped_file(process, [&](std::string_view file) { look_at(file); });
   }
@@ -139,9 +161,12 @@ void MpiTraces::look() {
 
 void MpiTraces::look_at(std::string_view mapped) {
   if (mapped.starts_with(kSharedMemory)) {
-    const std::string_view name = mapped.substr(kSharedMemory.size());
+    std::string_view name = mapped.substr(kSharedMemory.size());
     if (is_open_mpis(name)) files_.emplace(mapped);
-    if (is_segment(name)) jobs_.emplace(part_from_end(name, 1));
+    const bool segment = is_segment(name);
+    take_last_part(name);
+    if (const std::string_view job = take_last_part(name); segment && number<std::uint32_t>(job, 16))
+      jobs_.emplace(job);
   }
   for (const char* folder : {"/ompi.", "/prterun.", "/prted."})
     if (mapped.find(folder) != mapped.npos) folders_.insert(session_folder(mapped));
@@ -152,11 +177,9 @@ void MpiTraces::add_folders_of_processes() {
     std::error_code error;
     for (fs::directory_iterator at(base, error), end; !error && at != end; at.increment(error)) {
       const std::string name = at->path().filename();
-      for (const int pid : processes_) {
-        const std::string process = std::to_string(pid);
-        if (is_prrte_folder(name) && owner(at->path()) == process) folders_.insert(at->path());
-        if (name.starts_with("ompi.")) folders_.insert(at->path() / ("pid." + process));
-      }
+      if (processes_.contains(maker_of_prrte_folder(name))) folders_.insert(at->path());
+      if (!name.starts_with("ompi.")) continue;
+      for (const int pid : processes_) folders_.insert(at->path() / fmt::format("pid.{}", pid));
     }
   }
 }
@@ -188,14 +211,17 @@ std::size_t MpiTraces::remove() {
 }
 
 std::string traces_sweep(const std::set<std::string>& jobs) {
-  std::string words;
+  std::string words, bases = R"("${TMPDIR:-/tmp}")";
+  for (const fs::path& base : session_bases()) {
+    if (is_plain(base.string())) bases += " " + base.string();
+  }
   for (const std::string& job : jobs) {
-    if (job.starts_with(kNamedJob)) {  // the daemon's number is in the folder's name, the job's name in that of a file
+    if (is_named_job(job)) {  // the daemon's number is in the folder's name, the job's name in that of a file
       words += fmt::format(
-          "for d in \"${{TMPDIR:-/tmp}}\"/prted.*; do p=${{d%.*}}; [ -d \"$d\" ] && [ ! -L \"$d\" ] && [ -O \"$d\" ] "
-          "&& "
-          "[ ! -e /proc/${{p##*.}} ] && ls \"$d\"/* 2>/dev/null | grep -qF -- \"-{}@\" && rm -rf \"$d\"; done; ",
-          job);
+          R"sh(for b in {}; do for d in "$b"/prted.*; do p=${{d%.*}}; [ -d "$d" ] && [ ! -L "$d" ] && [ -O "$d" ] && )sh"
+          R"sh([ ! -e /proc/${{p##*.}} ] && ls "$d"/* 2>/dev/null | grep -qF -- "-{}@" && )sh"
+          R"sh(! cat /proc/[0-9]*/maps 2>/dev/null | grep -qF "$d/" && rm -rf "$d"; done; done; )sh",
+          bases, job);
       continue;
     }
     words += fmt::format(

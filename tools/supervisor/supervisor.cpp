@@ -152,7 +152,7 @@ RestartPolicy::End Supervisor::start_job(const Placement& placement, std::int64_
   lost_.stop_asking();
   end_leftovers();
   const int code = exit_code(end.status);
-  RestartPolicy::End result{.code = code == 0 && end.reported ? 1 : code,
+  RestartPolicy::End result{.code = code == 0 && end.lost_host ? 1 : code,
                             .newest_step = newest().step,
                             .own = holder.empty(),
                             .asked = end.asked,

@@ -4,6 +4,5 @@
 namespace lockstep::host {
 
 void keep_hangup_ignored() {}
-void restore_first_cpus() {}
 
 }  // namespace lockstep::host

@@ -26,8 +26,6 @@ constexpr std::size_t kBufferOfThread = std::size_t{128} << 20;
 constexpr std::size_t kOthers = std::size_t{24} << 20;  // all libraries besides, while they are loaded: 21 MiB measured
 
 bool ignored_hangup = false;
-bool known_cpus = false;
-cpu_set_t first_cpus;
 
 // A text of bounded length: nothing is initialised yet, so that only system calls and plain functions are at hand.
 class Text {
@@ -94,7 +92,6 @@ void refuse_too_little_address_space(char** environment) {
 void look([[maybe_unused]] int argc, [[maybe_unused]] char** argv, char** environment) {
   struct sigaction hangup {};
   ignored_hangup = sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN;
-  known_cpus = sched_getaffinity(0, sizeof first_cpus, &first_cpus) == 0;
   refuse_too_little_address_space(environment);
 }
 
@@ -104,10 +101,6 @@ __attribute__((section(".preinit_array"), used)) void (*const kBeforeLibraries)(
 
 void keep_hangup_ignored() {
   if (ignored_hangup) signal(SIGHUP, SIG_IGN);
-}
-
-void restore_first_cpus() {
-  if (known_cpus) sched_setaffinity(0, sizeof first_cpus, &first_cpus);  // a refusal leaves the thread where it is
 }
 
 }  // namespace lockstep::host

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "lockstep/core/error.h"
-#include "lockstep/host/before_libraries.h"
 #include "lockstep/host/blas.h"
 #include "lockstep/host/cgroup.h"
 #include "lockstep/host/machine.h"
@@ -25,11 +24,6 @@ constexpr long kMostThreads = 4096;  // limit per rank, as for --threads
 
 // Of OpenMP; empty: it has no places, and pins no thread.
 std::set<int> cpus_of_places() {
-#ifdef __clang__
-  // The other OpenMP library, libomp, makes its places of this thread's mask, after OpenBLAS's libgomp has pinned it.
-  static const bool once = (restore_first_cpus(), true);
-  static_cast<void>(once);
-#endif
   std::set<int> cpus;
   for (int place = 0; place < omp_get_num_places(); ++place) {
     std::vector<int> of_place(static_cast<std::size_t>(omp_get_place_num_procs(place)));

@@ -11,7 +11,8 @@ namespace {
 
 constexpr const char* kSshArguments = "plm_rsh_args";
 
-// Of a daemon's parameter in Open MPI 5. mpirun knows the names of 4 on its command line, not in the environment.
+}  // namespace
+
 std::string name_in_5(const std::string& parameter) {
   using Names = std::pair<std::string_view, std::string_view>;
   for (const auto& [old, now] :
@@ -20,8 +21,6 @@ std::string name_in_5(const std::string& parameter) {
     if (parameter.starts_with(old)) return std::string(now) + parameter.substr(old.size());
   return parameter;
 }
-
-}  // namespace
 
 MpirunWords::MpirunWords(std::vector<std::string> own, ReadVariable variable)
     : own_(std::move(own)), variable_(std::move(variable)) {}
@@ -34,27 +33,30 @@ std::optional<std::string> MpirunWords::in_environment(const std::string& parame
   return variable_("PRTE_MCA_" + name_in_5(parameter));
 }
 
-bool MpirunWords::is_set(const std::string& parameter, const std::string& option) const {
+bool MpirunWords::in_own_words(const std::string& parameter, const std::string& option) const {
   const auto sets = [&, in_5 = name_in_5(parameter)](const std::string& word) {
     return word == parameter || word == in_5 || (!option.empty() && (word == option || word == option.substr(1)));
   };
-  return in_environment(parameter) || std::ranges::any_of(own_, sets);
+  return std::ranges::any_of(own_, sets);
 }
 
 void MpirunWords::add_parameter(const std::string& name, const std::string& value) {
-  if (!is_set(name)) add({"--mca", name, value});
+  if (!in_own_words(name)) add({"--mca", name, in_environment(name).value_or(value)});
 }
 
-void MpirunWords::add_mapping() {
-  if (!is_set("rmaps_base_mapping_policy", "--map-by")) add({"--map-by", "slot"});
+void MpirunWords::add_option(const std::string& option, const std::string& parameter, const std::string& value) {
+  if (!in_own_words(parameter, option)) add({option, in_environment(parameter).value_or(value)});
 }
 
-void MpirunWords::add_no_binding() {
-  if (!is_set("hwloc_base_binding_policy", "--bind-to")) add({"--bind-to", "none"});
-}
+void MpirunWords::add_mapping() { add_option("--map-by", "rmaps_base_mapping_policy", "slot"); }
+
+void MpirunWords::add_no_binding() { add_option("--bind-to", "hwloc_base_binding_policy", "none"); }
 
 void MpirunWords::add_network(const std::string& layer, const std::string& network) {
-  if (!is_set(layer + "_if_exclude")) add_parameter(layer + "_if_include", network);
+  const std::string exclude = layer + "_if_exclude";
+  if (in_own_words(exclude)) return;
+  if (const auto excluded = in_environment(exclude)) return add({"--mca", exclude, *excluded});
+  add_parameter(layer + "_if_include", network);
 }
 
 void MpirunWords::add_ports(const PortPlan& plan) {

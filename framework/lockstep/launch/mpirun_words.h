@@ -1,7 +1,7 @@
 // The words of a command of Open MPI's mpirun, which `lockstep hosts`, `lockstep launch` and `lockstep doctor` put
-// together. What the user's own words for mpirun or the environment set already is not set again. Parameters have their
-// names in Open MPI 4, which mpirun of 5 translates; those that the user sets may have the names of 5. Pure. One
-// thread.
+// together. What the user's own words for mpirun set already is not set again, and what the environment sets is set to
+// that. Parameters have their names in Open MPI 4, which mpirun of 5 knows on its command line, and not in the
+// environment; those that the user sets may have the names of 5. Pure. One thread.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,9 @@
 
 namespace lockstep::launch {
 
+// The name in Open MPI 5 of a parameter that mpirun or its daemons read, by its name in 4.
+std::string name_in_5(const std::string& parameter);
+
 class MpirunWords {
  public:
   // Reads an environment variable.
@@ -25,8 +28,6 @@ class MpirunWords {
 
   void add(std::initializer_list<std::string> words);
 
-  // Whether the user has set this MCA parameter; `option` is the option of mpirun that sets it too, "--bind-to".
-  bool is_set(const std::string& parameter, const std::string& option = "") const;
   void add_parameter(const std::string& name, const std::string& value);
   // Neighbours in rank are neighbours on a host.
   void add_mapping();
@@ -42,7 +43,10 @@ class MpirunWords {
   std::vector<std::string> with(const std::vector<std::string>& program) const;
 
  private:
+  // Whether the user's words set this MCA parameter; `option` is the option of mpirun that sets it too, "--bind-to".
+  bool in_own_words(const std::string& parameter, const std::string& option = "") const;
   std::optional<std::string> in_environment(const std::string& parameter) const;
+  void add_option(const std::string& option, const std::string& parameter, const std::string& value);
 
   std::vector<std::string> words_{"mpirun"};
   std::vector<std::string> own_;
