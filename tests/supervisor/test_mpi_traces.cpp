@@ -95,7 +95,7 @@ TEST_F(Traces, OfOpenMpi5AreRemoved) {
   };
   const std::string here = host::host_name();
   const fs::path session = named(here, 4194999, geteuid()), file = session / "1" / "gds";
-  const std::vector<fs::path> foreign{named(here, getpid(), geteuid()), named(here + "x", 4194999, geteuid()),
+  const std::vector<fs::path> foreign{named(here, getpid(), geteuid()), named("x" + here, 4194999, geteuid()),
                                       named(here, 4194999, geteuid() + 1), top / "prterun.v2"};
   for (const fs::path& folder : foreign) fs::create_directories(folder);
   fs::create_directories(file.parent_path());

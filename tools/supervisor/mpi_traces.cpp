@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "lockstep/host/network.h"
+#include "lockstep/launch/host_list.h"
 #include "tools/supervisor/descendants.h"
 #include "tools/supervisor/proc_file.h"
 
@@ -70,12 +70,11 @@ std::string_view take_last_part(std::string_view& name) {
 // The number of the process that made a session folder of Open MPI 5 (5.0.7) on this machine for this user:
 // "prterun.HOST.PID.UID" of mpirun, "prted.HOST.PID.UID" of a daemon; 0: the name is none of these.
 int maker_of_prrte_folder(std::string_view name) {
-  static const std::string own = host::host_name(), own_short = own.substr(0, own.find('.'));
+  static const launch::OwnNames own{.host = launch::OwnNames::of_this_machine().host};
   const std::string_view user = take_last_part(name), process = take_last_part(name);
   for (const std::string_view prefix : {"prterun.", "prted."}) {
     if (!name.starts_with(prefix)) continue;
-    const std::string_view where = name.substr(prefix.size());
-    if (number<uid_t>(user) == ::geteuid() && (where == own || where == own_short))
+    if (number<uid_t>(user) == ::geteuid() && launch::is_this_machine(name.substr(prefix.size()), own))
       return number<int>(process).value_or(0);
   }
   return 0;
