@@ -97,9 +97,8 @@ TEST(JobCommand, WhatTheUserHasSetForOpenMpi5Stays) {
   command.program = {"p"};
   EXPECT_EQ(shell_line(mpirun_words(parse_host_list("a:1,b:1"), command)),
             "mpirun -n 2 -H a:1,b:1 --map-by slot --bind-to core --mca plm_rsh_args '-i key -p 2222' --mca "
-            "btl_tcp_if_include "
-            "eth0 --mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 1 --mca oob_tcp_keepalive_probes 6 "
-            "--prtemca prte_if_exclude docker0 p");
+            "btl_tcp_if_include eth0 --mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 1 "
+            "--mca oob_tcp_keepalive_probes 6 --prtemca prte_if_exclude docker0 p");
   command.own = {"--prtemca", "plm_ssh_args", "-F config"};
   const std::string line = shell_line(mpirun_words(parse_host_list("a:1,b:1"), command));
   EXPECT_NE(line.find("--prtemca plm_ssh_args '-F config -p 2222' p"), std::string::npos) << line;

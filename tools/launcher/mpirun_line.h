@@ -27,7 +27,7 @@ struct MpirunLine {
   std::vector<std::string> program{};
 };
 
-using ReadVariable = launch::MpirunWords::ReadVariable;
+using ReadVariable = launch::ReadVariable;
 std::vector<std::string> mpirun_words(const MpirunLine& line, const ReadVariable& variable);
 
 }  // namespace lockstep::launcher

@@ -175,8 +175,7 @@ std::optional<std::string> JobCommand::mca(std::string_view name) const {
   for (const std::string& each : {in_4, in_5}) {
     if (auto said = setting(each)) return said;
   }
-  if (auto said = variable("OMPI_MCA_" + in_4)) return said;
-  return variable("PRTE_MCA_" + in_5);
+  return launch::parameter_in_environment(in_4, variable);
 }
 
 bool JobCommand::starts_by_ssh() const {

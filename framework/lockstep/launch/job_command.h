@@ -21,10 +21,10 @@ struct JobCommand {
   std::string ssh_arguments{};       // further words for ssh
   std::int64_t threads = 0;          // per rank; 0: programs share the cores out themselves
   std::optional<PortPlan> ports{};
-  bool root = false;                     // mpirun is started by root
-  std::vector<std::string> own{};        // the user's words for mpirun
-  MpirunWords::ReadVariable variable{};  // of mpirun's environment; empty: it is not known
-  std::vector<std::string> program{};    // with its arguments
+  bool root = false;                   // mpirun is started by root
+  std::vector<std::string> own{};      // the user's words for mpirun
+  ReadVariable variable{};             // of mpirun's environment; empty: it is not known
+  std::vector<std::string> program{};  // with its arguments
 };
 
 // All words for ssh before the name of a host, as plm_rsh_args takes them.

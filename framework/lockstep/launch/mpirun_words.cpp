@@ -22,15 +22,18 @@ std::string name_in_5(const std::string& parameter) {
   return parameter;
 }
 
+std::optional<std::string> parameter_in_environment(const std::string& parameter, const ReadVariable& variable) {
+  if (auto found = variable("OMPI_MCA_" + parameter)) return found;
+  return variable("PRTE_MCA_" + name_in_5(parameter));
+}
+
 MpirunWords::MpirunWords(std::vector<std::string> own, ReadVariable variable)
     : own_(std::move(own)), variable_(std::move(variable)) {}
 
 void MpirunWords::add(std::initializer_list<std::string> words) { words_.insert(words_.end(), words); }
 
 std::optional<std::string> MpirunWords::in_environment(const std::string& parameter) const {
-  if (!variable_) return std::nullopt;
-  if (auto found = variable_("OMPI_MCA_" + parameter)) return found;
-  return variable_("PRTE_MCA_" + name_in_5(parameter));
+  return variable_ ? parameter_in_environment(parameter, variable_) : std::nullopt;
 }
 
 bool MpirunWords::in_own_words(const std::string& parameter, const std::string& option) const {

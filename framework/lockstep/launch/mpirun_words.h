@@ -15,14 +15,16 @@
 
 namespace lockstep::launch {
 
+// Reads an environment variable.
+using ReadVariable = std::function<std::optional<std::string>(const std::string&)>;
+
 // The name in Open MPI 5 of a parameter that mpirun or its daemons read, by its name in 4.
 std::string name_in_5(const std::string& parameter);
+// The value that the environment gives it, for either version.
+std::optional<std::string> parameter_in_environment(const std::string& parameter, const ReadVariable& variable);
 
 class MpirunWords {
  public:
-  // Reads an environment variable.
-  using ReadVariable = std::function<std::optional<std::string>(const std::string&)>;
-
   // `own`: the user's words for mpirun. Without `variable` the command is for an environment that is not known.
   explicit MpirunWords(std::vector<std::string> own = {}, ReadVariable variable = {});
 
@@ -33,7 +35,7 @@ class MpirunWords {
   void add_mapping();
   // Programs share the cores of a host out by themselves, where Open MPI would bind each of two ranks to one core.
   void add_no_binding();
-  // `layer` is oob_tcp (daemons) or btl_tcp (ranks); nothing where the user includes or excludes interfaces there.
+  // `layer` is oob_tcp (daemons) or btl_tcp (ranks). What the user includes or excludes there is taken instead.
   void add_network(const std::string& layer, const std::string& network);
   void add_ports(const PortPlan& plan);
   // Put behind the arguments that the user has for ssh, as mpirun takes them once.
