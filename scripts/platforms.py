@@ -136,8 +136,8 @@ def try_here(row, arguments):
     if arguments.tests != "none":
         result[arguments.tests] = tests(build, arguments.tests, arguments, variables, row)
         result["ok"] = result["ok"] and "failed" not in result[arguments.tests] and result[arguments.tests] != "none ran"
-    trained = all((folder / "bin" / name).exists() for folder in (build, ROOT / "build" / "here") for name in TRAINED)
-    if row != "here" and trained:
+    first = ROOT / "build" / "here"
+    if build != first and all((folder / "bin" / name).exists() for folder in (build, first) for name in TRAINED):
         result["bits"] = bits(build, row)
         result["ok"] = result["ok"] and result["bits"] == "equal"
     return result
