@@ -143,7 +143,8 @@ struct PlainReader {
   PlainReader(const Shape& shape, double flops, Mode mode = Mode::Train, bool trainable = true) {
     Parameter& w = parameters.add("w", shape);
     w.trainable = trainable;
-    const auto function = [&](const plan::Inputs& in) {
+    // The model keeps the function, which outlives this constructor's arguments.
+    const auto function = [&w, flops](const plan::Inputs& in) {
       const Value weights = in.graph().parameter(w);
       const auto samples = static_cast<double>(in["x"].shape()[0]);
       const Value read = apply_op(std::make_shared<ReadPlainOp>(samples * flops), {weights});
