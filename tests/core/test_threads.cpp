@@ -3,6 +3,7 @@
 #include "lockstep/host/cgroup.h"
 #include "lockstep/host/threads.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -119,7 +120,7 @@ TEST(Machine, IsDescribed) {
   const host::CpuInfo info = host::cpu_info();
   EXPECT_FALSE(info.model.empty());
   EXPECT_FALSE(info.instructions.empty());
-  EXPECT_EQ(info.blas.rfind("OpenBLAS ", 0), 0u) << info.blas;
+  EXPECT_FALSE(info.blas.empty());
 }
 
 class Cgroup : public testing::Test {
@@ -184,6 +185,7 @@ TEST(Blas, NamesItselfAndTakesTheThreadsOfTheBudget) {
   const host::BlasFacts before = host::blas_facts();
   EXPECT_NE(before.name, "");
   EXPECT_NE(before.name, "linked statically") << "no test links a BLAS statically";
+  EXPECT_EQ(before.name.starts_with("OpenBLAS "), dlsym(RTLD_DEFAULT, "openblas_get_config") != nullptr) << before.name;
   EXPECT_EQ(host::cpu_info().blas, before.name);
   host::set_blas_threads(2);
   if (before.own_pool > 0) {
