@@ -29,8 +29,8 @@ using namespace lockstep;
 namespace {
 
 struct BenchOptions {
-  std::string model = "resnet20", precision = "f32", conv_math = "fast", recompute = "norms", kernels, wire = "f32",
-              overlap = "auto";
+  std::string model = "resnet20", precision = "f32", conv_math = "fast", bits = "fast", recompute = "norms", kernels,
+              wire = "f32", overlap = "auto";
   std::int64_t batch = 64, shards = 0, accumulate = 1;
   int steps = 10, warmup = 3, threads = 0;
   bool json = false, profile = false, first_step = false, sync_bn = false, share_weights = true, autotune = false;
@@ -42,9 +42,11 @@ plan::CompileOptions compile_options(const BenchOptions& o) {
   using ConvMath = kernels::KernelOptions::ConvMath;
   const std::map<std::string, ConvMath> maths{
       {"fast", ConvMath::Fast}, {"accurate", ConvMath::Accurate}, {"exact", ConvMath::Exact}};
+  using Bits = kernels::KernelOptions::Bits;
+  const std::map<std::string, Bits> bits{{"fast", Bits::Fast}, {"portable", Bits::Portable}};
   return {.bf16 = o.precision == "bf16",
           .recompute = recompute.at(o.recompute),
-          .kernels = {.conv_math = maths.at(o.conv_math), .prefer = o.kernels},
+          .kernels = {.conv_math = maths.at(o.conv_math), .bits = bits.at(o.bits), .prefer = o.kernels},
           .synchronisation = {.all_norms = o.sync_bn}};
 }
 
@@ -100,6 +102,7 @@ void print_json(const BenchOptions& o, const Result& r) {
                                     {"threads", r.threads},
                                     {"precision", o.precision},
                                     {"conv_math", o.conv_math},
+                                    {"bits", o.bits},
                                     {"autotune", o.autotune},
                                     {"recompute", o.recompute},
                                     {"kernels", o.kernels},
@@ -177,6 +180,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--conv-math", o.conv_math, "fast, accurate: of Winograd only F(2x2), or exact: no Winograd")
       ->check(CLI::IsMember({"fast", "accurate", "exact"}))
+      ->capture_default_str();
+  app.add_option("--bits", o.bits, "fast, or portable: kernels with the same bits on every processor")
+      ->check(CLI::IsMember({"fast", "portable"}))
       ->capture_default_str();
   app.add_flag("--autotune", o.autotune, "measure which kernels are fastest, before the first step; kept nowhere");
   app.add_option("--recompute", o.recompute, "what backward computes again: none, norms or blocks")

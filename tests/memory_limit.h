@@ -1,9 +1,6 @@
 // How much memory an action takes: the system's limit tells, in a child of its own.
 #pragma once
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which map memory in their own ways
-#define LOCKSTEP_LIMITS_MEMORY
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,7 +11,14 @@
 #include <functional>
 #include <string>
 
+#include "tests/limits_memory.h"
 #include "tests/messages.h"
+
+// Where it cannot be tested that memory is short.
+#define LOCKSTEP_SKIP_WITHOUT_LIMITS()                                             \
+  if (!lockstep::limits_memory())                                                  \
+  GTEST_SKIP() << "a limit of memory has no effect here: an emulator ignores it, " \
+                  "and sanitizers map memory in their own ways"
 
 namespace lockstep {
 
@@ -41,5 +45,3 @@ inline bool fits_in(std::size_t most, const std::function<void()>& action) {
 }
 
 }  // namespace lockstep
-
-#endif

@@ -7,6 +7,7 @@
 #include "lockstep/io/child_process.h"
 #include "lockstep/io/image_read.h"
 #include "tests/checkpoint/fixtures.h"
+#include "tests/memory_limit.h"
 
 namespace lockstep::checkpoint {
 namespace {
@@ -43,15 +44,14 @@ TEST(ChildProcess, HasBoundedTime) {
   EXPECT_EQ(count, 0u);
 }
 
-#ifndef __SANITIZE_ADDRESS__  // whose allocator has mapped what it will ever need
 TEST(ChildProcess, HasBoundedMemory) {
+  LOCKSTEP_SKIP_WITHOUT_LIMITS();
   const auto large = [](int pipe) {
     const std::vector<char> memory(std::size_t{1} << 30, 'x');
     io::write_or_exit(pipe, std::as_bytes(std::span(memory).last(1)));
   };
   EXPECT_EQ(end_of({.memory = std::size_t{64} << 20}, large), "exit status 1");
 }
-#endif
 
 TEST(ChildProcess, CannotWriteToSharedMemory) {
   void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "lockstep/core/error.h"
+#include "tests/memory_limit.h"
 
 namespace lockstep {
 namespace {
@@ -27,9 +28,7 @@ TEST(AddressSpace, ErrorsOfTheLibraryAreSaidInPlainWords) {
 }
 
 TEST(AddressSpace, WhatIsLeftDecides) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers map more addresses than any limit here";
-#endif
+  LOCKSTEP_SKIP_WITHOUT_LIMITS();
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
   rlimit limit = before;

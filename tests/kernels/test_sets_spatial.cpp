@@ -131,6 +131,9 @@ TEST(KernelSets, OneDnnHasFastKernelsForVolumesSignalsAndDepthwiseFilters) {
     const Directions seen = expect_spatial_convolution(c);
     EXPECT_TRUE(has_jit(seen.forward));
     EXPECT_TRUE(has_jit(seen.data));
+#if defined(__aarch64__)
+    if (c.options.groups > 1) continue;  // oneDNN's gradient is wrong there, so it is not offered
+#endif
     EXPECT_TRUE(has_jit(seen.weights));
   }
 }

@@ -50,7 +50,9 @@ void expect_serial(const Op& op, const std::vector<Tensor>& inputs, const std::v
   const Ran alone = run_with(1, op, inputs, types), together = run_with(3, op, inputs, types);
   EXPECT_EQ(together.started, 0);
   EXPECT_EQ(together.allowed, 3);
+#if defined(__x86_64__)  // elsewhere oneDNN lacks kernels of some ops, in bf16 of all
   ASSERT_GT(alone.made.size(), 0U);
+#endif
   ASSERT_EQ(together.made.size(), alone.made.size());
   for (std::size_t i = 0; i < alone.made.size(); ++i) {
     EXPECT_EQ(together.made[i].implementation, alone.made[i].implementation);

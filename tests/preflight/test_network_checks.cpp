@@ -153,8 +153,8 @@ TEST(MemoryBandwidth, TheSlowNodeIsNamed) {
   expect_says(concluded(kMemoryBandwidth, {40.0, 15.0}), {"yellow node2: memory moves 15 GB/s, on another host 40"});
 }
 
-#ifdef LOCKSTEP_LIMITS_MEMORY
 TEST(MemoryBandwidth, AHostWithLittleMemoryGoesOnWithoutIt) {
+  LOCKSTEP_SKIP_WITHOUT_LIMITS();
   const Subject subject{.host = "node1", .threads = 4};
   EXPECT_TRUE(fits_in(std::size_t{8} << 20, [&] {
     AloneExchange exchange;
@@ -162,7 +162,6 @@ TEST(MemoryBandwidth, AHostWithLittleMemoryGoesOnWithoutIt) {
     check(facts.is_object() && facts.contains("problem"), "test", "{}, expected a problem", facts.dump());
   }));
 }
-#endif
 
 TEST(Firewall, UfwFirewalldAndNftablesHaveTheirLines) {
   const launch::PortRange ports{60000, 60015};

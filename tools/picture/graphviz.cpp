@@ -48,6 +48,15 @@ std::string read_all(const io::FileDescriptor& file) {
   }
 }
 
+// The status of a child whose program could not be started, where posix_spawn has returned before (POSIX.1).
+constexpr int kNotStarted = 127;
+
+void check_is_there(bool there) {
+  check(there, kPictureSite,
+        "the program dot, which draws the picture, is not in PATH: install the package graphviz; or write --svg "
+        "FILE.gv, and call dot -Tsvg FILE.gv on a machine that has it");
+}
+
 void run_dot(const io::FileDescriptor& in, const io::FileDescriptor& out) {
   std::array<std::string, 2> words{"dot", "-Tsvg"};
   std::array<char*, 3> arguments{words[0].data(), words[1].data(), nullptr};
@@ -59,14 +68,13 @@ void run_dot(const io::FileDescriptor& in, const io::FileDescriptor& out) {
   pid_t child = -1;
   if (code == 0) code = posix_spawnp(&child, "dot", &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  check(code != ENOENT, kPictureSite,
-        "the program dot, which draws the picture, is not in PATH: install the package graphviz; or write --svg "
-        "FILE.gv, and call dot -Tsvg FILE.gv on a machine that has it");
+  check_is_there(code != ENOENT);
   check(code == 0, kPictureSite, "dot cannot be started: {}", std::strerror(code));
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     check(errno == EINTR, kPictureSite, "waiting for dot failed: {}", std::strerror(errno));
   check(!WIFSIGNALED(status), kPictureSite, "dot was ended by signal {}", WTERMSIG(status));
+  check_is_there(WEXITSTATUS(status) != kNotStarted);
   check(WEXITSTATUS(status) == 0, kPictureSite, "dot ended with status {}; it says why above", WEXITSTATUS(status));
 }
 

@@ -3,13 +3,95 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "lockstep/core/error.h"
+#include "lockstep/core/parallel_for.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kMaxRank = 8;
+
+using Offsets = std::vector<std::vector<std::int64_t>>;
+
+// The dimension whose neighbours are neighbours in memory.
+std::size_t contiguous(const Offsets& offsets) {
+  for (std::size_t d = offsets.size(); d-- > 0;)
+    if (offsets[d].size() > 1 && offsets[d][1] == 1) return d;
+  return offsets.size() - 1;
+}
+
+// A copy in tiles: up to 16 indices of the dimension that is contiguous in the destination, by all of the one that is
+// contiguous in the source, so that cache lines of neither are touched twice.
+class Tiles {
+ public:
+  Tiles(const Shape& shape, const Offsets& in, const Offsets& out)
+      : in_(in), out_(out), along_(contiguous(out)), across_(contiguous(in)) {
+    for (std::size_t d = 0; d < in.size(); ++d) counts_[d] = shape[static_cast<int>(d)];
+    width_ = std::min(kWidth, counts_[along_]);
+    counts_[along_] = (counts_[along_] + kWidth - 1) / kWidth;
+    if (across_ != along_) rows_ = std::exchange(counts_[across_], 1);
+  }
+  std::int64_t elements() const { return rows_ * width_; }  // of a tile
+  std::int64_t count() const {
+    std::int64_t n = 1;
+    for (std::size_t d = 0; d < in_.size(); ++d) n *= counts_[d];
+    return n;
+  }
+
+  template <class From, class To>
+  void copy(const From* source, To* destination, std::int64_t begin, std::int64_t end) const {
+    std::array<std::int64_t, kMaxRank> index{};
+    for (std::size_t d = in_.size(), rest = static_cast<std::size_t>(begin); d-- > 0;) {
+      const auto n = static_cast<std::size_t>(counts_[d]);
+      index[d] = static_cast<std::int64_t>(rest % n);
+      rest /= n;
+    }
+    for (std::int64_t tile = begin; tile < end; ++tile) {
+      const From* s = source;
+      To* d = destination;
+      for (std::size_t k = 0; k < in_.size(); ++k) {
+        if (k == along_ || k == across_) continue;
+        s += in_[k][static_cast<std::size_t>(index[k])];
+        d += out_[k][static_cast<std::size_t>(index[k])];
+      }
+      copy_tile(s, d, static_cast<std::size_t>(index[along_] * kWidth));
+      for (std::size_t k = in_.size(); k-- > 0 && ++index[k] == counts_[k];) index[k] = 0;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kWidth = 16;
+
+  template <class From, class To>
+  void copy_tile(const From* source, To* destination, std::size_t first) const {
+    const std::size_t width = std::min<std::size_t>(kWidth, in_[along_].size() - first);
+    const std::int64_t *const in = in_[along_].data() + first, *const out = out_[along_].data() + first;
+    const bool whole = width == kWidth && out[kWidth - 1] - out[0] == kWidth - 1;
+    for (std::size_t row = 0; row < static_cast<std::size_t>(rows_); ++row) {
+      const From* const s = source + (across_ == along_ ? 0 : in_[across_][row]);
+      To* const d = destination + (across_ == along_ ? 0 : out_[across_][row]);
+      if (whole) {
+        To* const line = d + out[0];
+        for (std::int64_t i = 0; i < kWidth; ++i) line[i] = static_cast<To>(s[in[i]]);
+      } else {
+        for (std::size_t i = 0; i < width; ++i) d[out[i]] = static_cast<To>(s[in[i]]);
+      }
+    }
+  }
+
+  const Offsets &in_, &out_;
+  std::size_t along_, across_;
+  std::array<std::int64_t, kMaxRank> counts_{};  // of tiles
+  std::int64_t rows_ = 1, width_ = 1;
+};
+
+template <class From, class To>
+void copy_all(const Tiles& tiles, const From* source, To* destination) {
+  parallel_for(tiles.count(), tiles.elements(),
+               [&](std::int64_t begin, std::int64_t end) { tiles.copy(source, destination, begin, end); });
+}
 
 }  // namespace
 
@@ -107,26 +189,10 @@ template <class From, class To>
 void Reorder::copy(const void* from, void* to) const {
   const auto* source = static_cast<const From*>(from);
   auto* destination = static_cast<To*>(to);
-  const int last = shape_.rank() - 1;
-  if (last < 0) {
+  if (shape_.rank() == 0) {
     *destination = static_cast<To>(*source);
-    return;
-  }
-  const auto& in_row = in_[static_cast<std::size_t>(last)];
-  const auto& out_row = out_[static_cast<std::size_t>(last)];
-  std::array<std::int64_t, kMaxRank> index{};
-  for (;;) {
-    const From* s = source;
-    To* d = destination;
-    for (int k = 0; k < last; ++k) {
-      const auto i = static_cast<std::size_t>(k);
-      s += in_[i][static_cast<std::size_t>(index[i])];
-      d += out_[i][static_cast<std::size_t>(index[i])];
-    }
-    for (std::size_t i = 0; i < in_row.size(); ++i) d[out_row[i]] = static_cast<To>(s[in_row[i]]);
-    int k = last - 1;
-    while (k >= 0 && ++index[static_cast<std::size_t>(k)] == shape_[k]) index[static_cast<std::size_t>(k--)] = 0;
-    if (k < 0) return;
+  } else {
+    copy_all(Tiles(shape_, in_, out_), source, destination);
   }
 }
 

@@ -56,13 +56,6 @@ BlockedConvolution::BlockedConvolution(const ConvolutionGeometry& g, BlockedDire
     }
     std::swap(channels_.in_blocks, channels_.out_blocks);
   }
-  if (channels_.plain) {
-    tap_parts_ = 1;
-  } else if (channels_.taps <= kChunkTerms) {
-    chunk_blocks_ = std::min(channels_.in_blocks, kChunkTerms / channels_.taps);
-  } else {
-    tap_parts_ = divided_up(channels_.taps, kChunkTerms);
-  }
   add_boxes();
   cut_units();
 }
@@ -70,7 +63,15 @@ BlockedConvolution::BlockedConvolution(const ConvolutionGeometry& g, BlockedDire
 void BlockedConvolution::add_boxes() {
   std::array<std::vector<AxisClass>, 3> classes;
   const std::array<AxisSizes, 3> sizes = axes_of(g_);
-  for (std::size_t i = 0; i < 3; ++i) classes[i] = backward() ? backward_classes(sizes[i]) : forward_classes(sizes[i]);
+  std::int64_t taps = 1;  // that one position meets at most: with strides a gradient's are few
+  for (std::size_t i = 0; i < 3; ++i) {
+    classes[i] = backward() ? backward_classes(sizes[i]) : forward_classes(sizes[i]);
+    std::size_t most = 1;
+    for (const AxisClass& c : classes[i]) most = std::max(most, c.taps.size());
+    taps *= static_cast<std::int64_t>(most);
+  }
+  if (!channels_.plain && taps <= kChunkTerms) chunk_blocks_ = std::min(channels_.in_blocks, kChunkTerms / taps);
+  if (!channels_.plain && taps > kChunkTerms) tap_parts_ = divided_up(channels_.taps, kChunkTerms);
   for (const AxisClass& d : classes[0]) {
     for (const AxisClass& h : classes[1]) {
       for (const AxisClass& w : classes[2]) {
@@ -129,9 +130,8 @@ void BlockedConvolution::cut_units() {
           std::clamp<std::int64_t>(positions / plane, 1, to_[0]),
           std::clamp<std::int64_t>(positions / to_[2], 1, to_[1]), std::min(to_[2], positions)};
   while (units() < kLeastUnits) {
-    const bool large = cut_[1] * cut_[2] * cut_[3] >= 2 * kLeastPositions;
-    const auto most = std::ranges::find_if(cut_, [](std::int64_t n) { return n > 1; });
-    if (cut_[0] > 1 || large) {
+    if (cut_[0] * cut_[1] * cut_[2] * cut_[3] >= 2 * kLeastPositions) {
+      const auto most = std::ranges::find_if(cut_, [](std::int64_t n) { return n > 1; });
       *most = divided_up(*most, 2);
     } else if (unit_blocks_ > 2) {
       unit_blocks_ = divided_up(unit_blocks_ / 2, 2) * 2;
