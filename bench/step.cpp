@@ -205,6 +205,12 @@ int main(int argc, char** argv) {
   app.add_flag("--first-step", o.first_step, "a line when the first step is done");
   app.add_flag("--json", o.json, "one JSON object instead of a line");
   CLI11_PARSE(app, argc, argv);
+  if (o.bits == "portable" && (o.precision == "bf16" || o.autotune)) {
+    fmt::print(stderr,
+               "bench_step: --bits portable with --precision bf16 or --autotune, expected neither: both depend on the "
+               "processor\n");
+    return 2;
+  }
   host::apply_process_settings(comm::launched_local_ranks(), o.threads > 0 ? o.threads : host::environment_threads(),
                                argv);
   const comm::Environment mpi;

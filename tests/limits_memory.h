@@ -3,6 +3,8 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 // Whether limits of memory have an effect: not with sanitizers, which map memory in their own ways, and not under
@@ -13,9 +15,8 @@ inline bool limits_memory() {
 #else
   rlimit before{}, after{};
   if (::getrlimit(RLIMIT_AS, &before) != 0) return false;
-  rlimit limit = before;
-  limit.rlim_cur = rlim_t{1} << 46;                    // half of what a process of x86-64 can have at all
-  if (limit.rlim_cur >= before.rlim_cur) return true;  // limited already
+  rlimit limit = before;  // a little less than now, or half of what a process of x86-64 can have at all
+  limit.rlim_cur = std::min(rlim_t{1} << 46, before.rlim_cur - 1);
   const bool set = ::setrlimit(RLIMIT_AS, &limit) == 0 && ::getrlimit(RLIMIT_AS, &after) == 0;
   ::setrlimit(RLIMIT_AS, &before);
   return set && after.rlim_cur == limit.rlim_cur;

@@ -14,11 +14,13 @@
 #include "tests/limits_memory.h"
 #include "tests/messages.h"
 
-// Where it cannot be tested that memory is short.
-#define LOCKSTEP_SKIP_WITHOUT_LIMITS()                                             \
-  if (!lockstep::limits_memory())                                                  \
-  GTEST_SKIP() << "a limit of memory has no effect here: an emulator ignores it, " \
-                  "and sanitizers map memory in their own ways"
+// Skips the test where a limit of memory has no effect.
+#define LOCKSTEP_SKIP_WITHOUT_LIMITS()                                                 \
+  do {                                                                                 \
+    if (!lockstep::limits_memory())                                                    \
+      GTEST_SKIP() << "a limit of memory has no effect here: an emulator ignores it, " \
+                      "and sanitizers map memory in their own ways";                   \
+  } while (false)
 
 namespace lockstep {
 

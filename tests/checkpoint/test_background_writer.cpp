@@ -1,5 +1,6 @@
 #include "lockstep/checkpoint/background_writer.h"
 
+#include <omp.h>
 #include <signal.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/ostream_sink.h>
@@ -8,10 +9,12 @@
 
 #include <atomic>
 #include <future>
+#include <iterator>
 #include <sstream>
 
 #include "lockstep/checkpoint/directory.h"
 #include "lockstep/core/log.h"
+#include "lockstep/graph/layout.h"
 #include "tests/checkpoint/fixtures.h"
 
 namespace lockstep::checkpoint {
@@ -39,6 +42,30 @@ class BackgroundWriting : public InDirectory {
     return found;
   }
 };
+
+std::ptrdiff_t threads_of_process() { return std::distance(fs::directory_iterator("/proc/self/task"), {}); }
+
+// State in blocked layouts is brought into logical order on the writer's thread.
+TEST_F(BackgroundWriting, TakesOneThread) {
+  const Shape shape{64, 64, 32, 32};
+  const Layout blocked = Layout::channels_blocked(shape, 16);
+  const Tensor stored(shape, DType::F32);
+  const io::NamedTensor entry{.name = "model/w", .tensor = Tensor(shape, DType::F32)};
+  Draft draft{.tensors = {.tensor = [&](std::size_t) -> const io::NamedTensor& {
+                reorder(shape, DType::F32, blocked, stored.raw(), {}, const_cast<std::byte*>(entry.tensor.raw()));
+                return entry;
+              }},
+              .metadata = "{}",
+              .step = 1};
+  draft.tensors.infos.push_back({entry.name, shape, DType::F32});
+  BackgroundWriter writer({.folder = in(folder_), .keep = {.last = 2}});
+  omp_set_num_threads(3);
+  const std::ptrdiff_t before = threads_of_process();
+  writer.write(std::move(draft));
+  writer.claim();
+  EXPECT_EQ(steps(), std::vector<std::int64_t>{1});
+  EXPECT_EQ(threads_of_process(), before);
+}
 
 using Steps = std::vector<std::int64_t>;
 

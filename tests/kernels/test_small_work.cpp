@@ -46,13 +46,16 @@ Ran run_with(int threads, const Op& op, const std::vector<Tensor>& inputs, const
   return ran;
 }
 
-void expect_serial(const Op& op, const std::vector<Tensor>& inputs, const std::vector<DType>& types) {
+// Adds the number of oneDNN's offers to `offers`.
+void expect_serial(const Op& op, const std::vector<Tensor>& inputs, const std::vector<DType>& types,
+                   std::size_t& offers) {
   const Ran alone = run_with(1, op, inputs, types), together = run_with(3, op, inputs, types);
   EXPECT_EQ(together.started, 0);
   EXPECT_EQ(together.allowed, 3);
 #if defined(__x86_64__)  // elsewhere oneDNN lacks kernels of some ops, in bf16 of all
   ASSERT_GT(alone.made.size(), 0U);
 #endif
+  offers += alone.made.size();
   ASSERT_EQ(together.made.size(), alone.made.size());
   for (std::size_t i = 0; i < alone.made.size(); ++i) {
     EXPECT_EQ(together.made[i].implementation, alone.made[i].implementation);
@@ -66,20 +69,22 @@ void expect_serial(const Op& op, const std::vector<Tensor>& inputs, const std::v
 
 TEST(SmallWork, RunsOnOneThread) {
   if (!kernels::has_onednn()) GTEST_SKIP() << "built without oneDNN";
+  std::size_t offers = 0;
   for (const DType dtype : {DType::F32, DType::BF16}) {
     SCOPED_TRACE(name_of(dtype));
     const Tensor image = sweep::random_values({4, 16, 6, 6}, 1), filters = sweep::random_values({16, 16, 3, 3}, 2);
     const Tensor rows = sweep::random_values({24, 60}, 3), other_rows = sweep::random_values({24, 40}, 4);
     const std::vector<DType> weighted{dtype, DType::F32}, activations{dtype, dtype};
-    expect_serial(ConvolutionOp(kPadded), sweep::list(image.clone(), filters.clone()), weighted);
+    expect_serial(ConvolutionOp(kPadded), sweep::list(image.clone(), filters.clone()), weighted, offers);
     expect_serial(ConvolutionBackwardDataOp(kPadded, image.shape()), sweep::list(image.clone(), filters.clone()),
-                  weighted);
+                  weighted, offers);
     expect_serial(ConvolutionBackwardWeightsOp(kPadded, filters.shape(), false),
-                  sweep::list(image.clone(), image.clone()), activations);
-    expect_serial(LinearOp(), sweep::list(rows.clone(), sweep::random_values({40, 60}, 5)), weighted);
-    expect_serial(LinearBackwardWeightsOp(true), sweep::list(rows.clone(), other_rows.clone()), activations);
-    expect_serial(MatmulOp(true, false), sweep::list(rows.clone(), other_rows.clone()), activations);
+                  sweep::list(image.clone(), image.clone()), activations, offers);
+    expect_serial(LinearOp(), sweep::list(rows.clone(), sweep::random_values({40, 60}, 5)), weighted, offers);
+    expect_serial(LinearBackwardWeightsOp(true), sweep::list(rows.clone(), other_rows.clone()), activations, offers);
+    expect_serial(MatmulOp(true, false), sweep::list(rows.clone(), other_rows.clone()), activations, offers);
   }
+  EXPECT_GT(offers, 0U);
 }
 
 // Or the test above sees nothing.

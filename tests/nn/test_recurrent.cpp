@@ -132,7 +132,7 @@ TEST(RecurrentModules, AgreeInAllPrecisions) {
   EXPECT_NEAR(loss_of(DType::F32, true), wide, 1e-2);
 }
 
-// Of more steps alone: kernels of products also take blocks of their own, whose size no number of steps changes.
+// Counts the memory of further steps only: kernels of products also take blocks, whose size does not depend on steps.
 TEST(RecurrentModules, GatesProductsAndTheirGradientsShareMemory) {
   constexpr std::int64_t kManySteps = 1000, kBatch = 4, kUnits = 32;
   const LSTM lstm({.in = 3, .hidden = kUnits});

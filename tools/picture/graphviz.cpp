@@ -48,14 +48,9 @@ std::string read_all(const io::FileDescriptor& file) {
   }
 }
 
-// The status of a child whose program could not be started, where posix_spawn has returned before (POSIX.1).
+// With this status a child ends if posix_spawn returned before its program could be started (POSIX.1), or if the
+// program lacks a library.
 constexpr int kNotStarted = 127;
-
-void check_is_there(bool there) {
-  check(there, kPictureSite,
-        "the program dot, which draws the picture, is not in PATH: install the package graphviz; or write --svg "
-        "FILE.gv, and call dot -Tsvg FILE.gv on a machine that has it");
-}
 
 void run_dot(const io::FileDescriptor& in, const io::FileDescriptor& out) {
   std::array<std::string, 2> words{"dot", "-Tsvg"};
@@ -68,13 +63,19 @@ void run_dot(const io::FileDescriptor& in, const io::FileDescriptor& out) {
   pid_t child = -1;
   if (code == 0) code = posix_spawnp(&child, "dot", &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  check_is_there(code != ENOENT);
+  check(code != ENOENT, kPictureSite,
+        "the program dot, which draws the picture, is not in PATH: install the package graphviz; or write --svg "
+        "FILE.gv, and call dot -Tsvg FILE.gv on a machine that has it");
   check(code == 0, kPictureSite, "dot cannot be started: {}", std::strerror(code));
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     check(errno == EINTR, kPictureSite, "waiting for dot failed: {}", std::strerror(errno));
   check(!WIFSIGNALED(status), kPictureSite, "dot was ended by signal {}", WTERMSIG(status));
-  check_is_there(WEXITSTATUS(status) != kNotStarted);
+  check(WEXITSTATUS(status) != kNotStarted, kPictureSite,
+        "dot, which draws the picture, could not be started (status {}): it is not in PATH, or lacks a library that is "
+        "named above; install the package graphviz; or write --svg FILE.gv, and call dot -Tsvg FILE.gv on a machine "
+        "that has it",
+        kNotStarted);
   check(WEXITSTATUS(status) == 0, kPictureSite, "dot ended with status {}; it says why above", WEXITSTATUS(status));
 }
 

@@ -1,5 +1,6 @@
 #include "lockstep/checkpoint/background_writer.h"
 
+#include <omp.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ void become_background() {
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  omp_set_num_threads(1);  // of this thread's own loops: a team of its own would take the compute threads' cores
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <utility>
 
 #include "lockstep/core/error.h"
 #include "lockstep/core/parallel_for.h"
@@ -15,25 +14,27 @@ constexpr int kMaxRank = 8;
 
 using Offsets = std::vector<std::vector<std::int64_t>>;
 
-// The dimension whose neighbours are neighbours in memory.
+// The dimension whose neighbours are neighbours in memory, else the last one.
 std::size_t contiguous(const Offsets& offsets) {
   for (std::size_t d = offsets.size(); d-- > 0;)
     if (offsets[d].size() > 1 && offsets[d][1] == 1) return d;
   return offsets.size() - 1;
 }
 
-// A copy in tiles: up to 16 indices of the dimension that is contiguous in the destination, by all of the one that is
-// contiguous in the source, so that cache lines of neither are touched twice.
+// A copy in tiles: some indices of the dimension that is contiguous in the destination, by some of the one that is
+// contiguous in the source, so that few cache lines are touched twice. Where both are one dimension, tiles are long.
 class Tiles {
  public:
   Tiles(const Shape& shape, const Offsets& in, const Offsets& out)
       : in_(in), out_(out), along_(contiguous(out)), across_(contiguous(in)) {
-    for (std::size_t d = 0; d < in.size(); ++d) counts_[d] = shape[static_cast<int>(d)];
-    width_ = std::min(kWidth, counts_[along_]);
-    counts_[along_] = (counts_[along_] + kWidth - 1) / kWidth;
-    if (across_ != along_) rows_ = std::exchange(counts_[across_], 1);
+    if (across_ == along_) width_ = kLong;
+    for (std::size_t d = 0; d < in.size(); ++d) {
+      const std::int64_t unit = d == along_ ? width_ : d == across_ ? kRows : 1, n = shape[static_cast<int>(d)];
+      counts_[d] = (n + unit - 1) / unit;
+      elements_ *= std::min(n, unit);
+    }
   }
-  std::int64_t elements() const { return rows_ * width_; }  // of a tile
+  std::int64_t elements() const { return elements_; }  // of a whole tile
   std::int64_t count() const {
     std::int64_t n = 1;
     for (std::size_t d = 0; d < in_.size(); ++d) n *= counts_[d];
@@ -43,11 +44,8 @@ class Tiles {
   template <class From, class To>
   void copy(const From* source, To* destination, std::int64_t begin, std::int64_t end) const {
     std::array<std::int64_t, kMaxRank> index{};
-    for (std::size_t d = in_.size(), rest = static_cast<std::size_t>(begin); d-- > 0;) {
-      const auto n = static_cast<std::size_t>(counts_[d]);
-      index[d] = static_cast<std::int64_t>(rest % n);
-      rest /= n;
-    }
+    std::int64_t rest = begin;
+    for (std::size_t d = in_.size(); d-- > 0; rest /= counts_[d]) index[d] = rest % counts_[d];
     for (std::int64_t tile = begin; tile < end; ++tile) {
       const From* s = source;
       To* d = destination;
@@ -56,25 +54,28 @@ class Tiles {
         s += in_[k][static_cast<std::size_t>(index[k])];
         d += out_[k][static_cast<std::size_t>(index[k])];
       }
-      copy_tile(s, d, static_cast<std::size_t>(index[along_] * kWidth));
+      const std::int64_t first_row = across_ == along_ ? 0 : index[across_] * kRows;
+      copy_tile(s, d, static_cast<std::size_t>(index[along_] * width_), static_cast<std::size_t>(first_row));
       for (std::size_t k = in_.size(); k-- > 0 && ++index[k] == counts_[k];) index[k] = 0;
     }
   }
 
  private:
-  static constexpr std::int64_t kWidth = 16;
+  static constexpr std::int64_t kWidth = 16, kLong = 1024, kRows = 64;
 
   template <class From, class To>
-  void copy_tile(const From* source, To* destination, std::size_t first) const {
-    const std::size_t width = std::min<std::size_t>(kWidth, in_[along_].size() - first);
+  void copy_tile(const From* source, To* destination, std::size_t first, std::size_t first_row) const {
+    const bool one = across_ == along_;
+    const std::size_t width = std::min(static_cast<std::size_t>(width_), in_[along_].size() - first);
+    const std::size_t rows = one ? 1 : std::min<std::size_t>(kRows, in_[across_].size() - first_row);
     const std::int64_t *const in = in_[along_].data() + first, *const out = out_[along_].data() + first;
-    const bool whole = width == kWidth && out[kWidth - 1] - out[0] == kWidth - 1;
-    for (std::size_t row = 0; row < static_cast<std::size_t>(rows_); ++row) {
-      const From* const s = source + (across_ == along_ ? 0 : in_[across_][row]);
-      To* const d = destination + (across_ == along_ ? 0 : out_[across_][row]);
-      if (whole) {
-        To* const line = d + out[0];
-        for (std::int64_t i = 0; i < kWidth; ++i) line[i] = static_cast<To>(s[in[i]]);
+    const bool line = width == kWidth && out[kWidth - 1] - out[0] == kWidth - 1;
+    for (std::size_t row = first_row; row < first_row + rows; ++row) {
+      const From* const s = source + (one ? 0 : in_[across_][row]);
+      To* const d = destination + (one ? 0 : out_[across_][row]);
+      if (line) {
+        To* const to = d + out[0];
+        for (std::int64_t i = 0; i < kWidth; ++i) to[i] = static_cast<To>(s[in[i]]);
       } else {
         for (std::size_t i = 0; i < width; ++i) d[out[i]] = static_cast<To>(s[in[i]]);
       }
@@ -83,8 +84,8 @@ class Tiles {
 
   const Offsets &in_, &out_;
   std::size_t along_, across_;
-  std::array<std::int64_t, kMaxRank> counts_{};  // of tiles
-  std::int64_t rows_ = 1, width_ = 1;
+  std::array<std::int64_t, kMaxRank> counts_{};  // of tiles, by dimension
+  std::int64_t width_ = kWidth, elements_ = 1;
 };
 
 template <class From, class To>

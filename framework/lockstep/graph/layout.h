@@ -37,8 +37,8 @@ struct Layout {
 };
 
 // Copies the logical elements from one layout to another and sets the padding of the destination to zero. The types are
-// equal, or f32 and bf16, which are converted. The constructor allocates; a call does not. Immutable: any thread may
-// call it.
+// equal, or f32 and bf16, which are converted. The constructor allocates; a call does not, and works on OpenMP threads.
+// Immutable: any thread may call it.
 class Reorder {
  public:
   Reorder(const Shape& shape, DType from_dtype, const Layout& from, DType to_dtype, const Layout& to);

@@ -135,6 +135,8 @@ void BlockedConvolution::cut_units() {
       *most = divided_up(*most, 2);
     } else if (unit_blocks_ > 2) {
       unit_blocks_ = divided_up(unit_blocks_ / 2, 2) * 2;
+    } else if (cut_[0] > 1) {
+      cut_[0] = divided_up(cut_[0], 2);
     } else {
       break;
     }
