@@ -1,3 +1,15 @@
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <span>
+#include <vector>
+
+#include "lockstep/io/child_process.h"
 #include "tests/preflight/support.h"
 
 namespace lockstep::test {
@@ -114,6 +126,39 @@ TEST(DirectCopies, AreTriedBetweenRanks) {
   if (facts.at("scope") == 1) {
     EXPECT_EQ(facts.at("error"), 0) << "MPI lets other processes read its ranks";
   }
+}
+
+// As a container's filter of system calls does. QEMU has neither filters nor copies.
+void forbid_direct_copies() {
+  sock_filter rules[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = std::size(rules), .filter = rules};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+TEST(DirectCopies, AreNotTriedWhereTheCallerWantsNone) {
+  io::ChildProcess child({}, [](int pipe) {
+    forbid_direct_copies();
+    std::vector<int> errors;
+    for (const char* name :
+         {"UNKNOWN", "OMPI_MCA_btl_vader_single_copy_mechanism", "OMPI_MCA_btl_sm_single_copy_mechanism"}) {
+      setenv(name, "none", 1);
+      AloneExchange exchange;
+      errors.push_back(kDirectCopies.gather({.local_ranks = 2, .host = "node1"}, exchange).at("error"));
+      unsetenv(name);
+    }
+    io::write_or_exit(pipe, std::as_bytes(std::span(errors)));
+  });
+  int errors[3] = {0, -1, -1};
+  ASSERT_TRUE(child.read(std::as_writable_bytes(std::span(errors)))) << child.wait();
+  EXPECT_NE(errors[0], 0);
+  EXPECT_EQ(errors[1], 0);
+  EXPECT_EQ(errors[2], 0);
 }
 
 TEST(Limits, LowOnesAreNamedWithTheirUlimit) {

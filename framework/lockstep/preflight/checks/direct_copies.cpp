@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 #include <span>
+#include <string_view>
 
 #include "lockstep/core/error.h"
 #include "lockstep/io/child_process.h"
@@ -51,11 +53,20 @@ int error_between_processes() {
   return heard<int>(reader);
 }
 
+// Whether the caller has told Open MPI to make none; mpirun hands its --mca on to ranks as such a variable.
+bool are_unwanted() {
+  for (const char* name : {"OMPI_MCA_btl_vader_single_copy_mechanism", "OMPI_MCA_btl_sm_single_copy_mechanism"}) {
+    const char* value = std::getenv(name);  // the second one is Open MPI 5's
+    if (value != nullptr && value == std::string_view("none")) return true;
+  }
+  return false;
+}
+
 json gather_direct_copies(const Subject& subject, Exchange&) {
   if (!subject.speaks()) return nullptr;
   int scope = 0;  // no such file: no restriction
   std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
-  if (subject.local_ranks == 1) return {{"scope", scope}, {"error", 0}};  // there is no other rank to copy from
+  if (subject.local_ranks == 1 || are_unwanted()) return {{"scope", scope}, {"error", 0}};  // there is nothing to copy
   // Of a process's own memory the kernel always allows it; a container's filter of system calls does not. Without a
   // ptrace_scope nothing else can forbid it, and no process is started.
   int own = 1;
