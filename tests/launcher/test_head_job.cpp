@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/launcher/helpers.h"
 #include "tools/launcher/head_job.h"
 
 namespace lockstep::launcher {
@@ -30,12 +31,14 @@ End end_of_asked(const std::string& mpirun, std::chrono::milliseconds stop_limit
 }
 
 TEST(HeadJob, ARankThatStartsAfterTheRequestIsAskedToo) {
+  LOCKSTEP_SKIP_WITHOUT_SUBREAPER();
   const End end = end_of_asked("sleep 0.5; OMPI_COMM_WORLD_RANK=0 sleep 300; exit 7", 200s);
   EXPECT_EQ(end.status, 7) << "the rank has ended, and mpirun by itself";
   EXPECT_EQ(end.reason, "signal 15 (Terminated) came to node 0");
 }
 
 TEST(HeadJob, RanksThatDoNotEndAreKilled) {
+  LOCKSTEP_SKIP_WITHOUT_SUBREAPER();
   const End end = end_of_asked("(trap '' TERM; export OMPI_COMM_WORLD_RANK=0; exec sleep 300); exit 7", 1s);
   EXPECT_EQ(end.status, 143);
   EXPECT_EQ(end.reason, "signal 15 (Terminated) came to node 0; ranks did not end within 1 s and were killed");

@@ -44,6 +44,7 @@ void end_job_with_the_welcome(const io::FileDescriptor& listener, const Done& do
 }
 
 TEST(Member, HearsTheEndOfAJobThatEndsWithItsWelcome) {
+  LOCKSTEP_SKIP_WITHOUT_SUBREAPER();
   const io::FileDescriptor listener = listen_tcp(0);
   std::vector<std::string> said;
   supervisor::Signals signals;
