@@ -8,7 +8,7 @@ a chroot (scripts/check_debian.sh: root and debootstrap); AArch64, cross-compile
 build/here has the first row's programs, those of each other row train six models beside them, and the table says whether all losses and weights have the same bits (--bits portable,
 tests/system/test_portable.py); not from a chroot, whose programs need its libraries.
 What a row needs and this machine lacks is said, and the row is left out. Each row's result replaces the one in build/platforms.json;
---write puts the table into docs/platforms.md. The exit code is 1 where a row failed, 77 where none could
+--write puts them into the table of docs/platforms.md, whose other rows stay. The exit code is 1 where a row failed, 77 where none could
 be tried."""
 
 import argparse
@@ -27,6 +27,8 @@ RESULTS, PAGE = ROOT / "build" / "platforms.json", ROOT / "docs" / "platforms.md
 BEGIN, END = "<!-- scripts/platforms.py writes this table -->\n", "<!-- its end -->\n"
 EMULATED = ["scripts/check_aarch64.sh", "--"]
 TRAINED = ["train_resnet", "train_toy", "train_mnist", "train_fields", "train_gpt", "train_recsys"]  # by which rows' bits are compared
+COLUMNS = ["compiler", "MPI", "oneDNN", "HDF5", "BLAS", "builds", "quick", "full", "bits", "date"]
+AMONG = "among the full"
 TIERS = {"quick": ["-L", "^quick$"], "full": ["-LE", "^long$"]}
 
 # name: what the table says, CMake's options, programs without which it cannot be
@@ -157,13 +159,23 @@ def system_name():
     return f"{release.get('ID', '?').capitalize()} {release.get('VERSION_ID', '')}"
 
 
+def rows_of(page):
+    """Results as an earlier table has them: build/ of another machine, or a removed one, is not at hand."""
+    results = {}
+    for line in re.findall(r"^\| .*$", page[page.index(BEGIN):page.index(END)], re.M):
+        platform, *cells = (cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])
+        for row, (name, *_) in ROWS.items():
+            if re.fullmatch(re.escape(name).replace(r"\{system\}", r"\w+ [\d.]+"), platform):
+                results[row] = {"platform": platform} | {c: cell for c, cell in zip(COLUMNS, cells) if cell not in ("-", AMONG)}
+    return results
+
+
 def table(results):
-    columns = ["compiler", "MPI", "oneDNN", "HDF5", "BLAS", "builds", "quick", "full", "bits", "date"]
-    lines = [f"| platform | {' | '.join(columns[:6])} | quick tests | full tests | bits | date |", "|" + " --- |" * (len(columns) + 1)]
+    lines = [f"| platform | {' | '.join(COLUMNS[:6])} | quick tests | full tests | bits | date |", "|" + " --- |" * (len(COLUMNS) + 1)]
     for row in ROWS:
         if row in results:
-            result = ({"quick": "among the full"} if "full" in results[row] else {}) | results[row]
-            lines.append(f"| {result['platform']} | " + " | ".join(result.get(c, "-") for c in columns) + " |")
+            result = ({"quick": AMONG} if "full" in results[row] else {}) | results[row]
+            lines.append(f"| {result['platform']} | " + " | ".join(result.get(c, "-") for c in COLUMNS) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -192,7 +204,7 @@ def main():
     parser.add_argument("--build", help="the name of the folder below build/ of a single row, in place of the row's own")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--list", action="store_true", help="only say which rows can be tried here")
-    parser.add_argument("--write", action="store_true", help="put the table of all results so far into docs/platforms.md")
+    parser.add_argument("--write", action="store_true", help="put the results so far into the table of docs/platforms.md")
     parser.add_argument("--json", action="store_true", help="print the result, and keep none: for the call in a chroot")
     arguments = parser.parse_args()
     if unknown := set(arguments.rows) - set(ROWS):
@@ -217,7 +229,7 @@ def main():
         print(f"{row}: {json.dumps(result)}", flush=True)
     if arguments.write:
         text = PAGE.read_text()
-        PAGE.write_text(text[:text.index(BEGIN) + len(BEGIN)] + "\n" + table(read_results()) + "\n" + text[text.index(END):])
+        PAGE.write_text(text[:text.index(BEGIN) + len(BEGIN)] + "\n" + table(rows_of(text) | read_results()) + "\n" + text[text.index(END):])
     return 1 if failed else 0 if tried or arguments.write else 77
 
 
