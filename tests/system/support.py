@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -78,7 +79,7 @@ def rank_of(process):
 @functools.cache
 def emulated():
     """Whether the programs are of another processor than Python, so that QEMU runs them. Bytes 18 and 19 of an ELF file name the processor."""
-    own, other = (Path(path).open("rb").read(20)[18:] for path in (sys.executable, BIN / "lockstep"))
+    own, other = (Path(path).read_bytes()[18:20] for path in (sys.executable, BIN / "lockstep"))
     return own != other
 
 
