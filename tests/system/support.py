@@ -179,6 +179,11 @@ class SystemTest(unittest.TestCase):
         if not 0 < open_mpi() <= most:
             self.skipTest(f"what is tried here is a matter of Open MPI{'' if most == 99 else f' {most}'}, and PATH has another mpirun")
 
+    def skip_emulated_launcher(self):
+        """Where lockstep run and launch refuse to start anything."""
+        if emulated():
+            self.skipTest("QEMU has no PR_SET_CHILD_SUBREAPER, without which lockstep run and launch could leave processes behind")
+
     def start(self, command, environment=None, preexec=None):
         """A process in a group of its own, which ends with the test at the latest; `preexec` runs in it first."""
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL,
@@ -211,8 +216,8 @@ class SystemTest(unittest.TestCase):
             self.end_left()
             stdout, stderr = process.communicate()
             self.fail(f"not over after {limit} s: {process.args}\n{stdout}\n{stderr}")
-        if "PR_SET_CHILD_SUBREAPER" in stderr and emulated():
-            self.skipTest("QEMU has no PR_SET_CHILD_SUBREAPER, without which lockstep run and launch could leave processes behind")
+        if "PR_SET_CHILD_SUBREAPER" in (stderr or ""):
+            self.skip_emulated_launcher()
         return Result(process.returncode, stdout or "", stderr or "", time.monotonic() - began)
 
     def run_command(self, command, limit=LIMIT, environment=None):
