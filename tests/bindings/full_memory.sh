@@ -6,4 +6,8 @@ if ! unshare --mount true 2>/dev/null; then
   echo "the system gives no mount namespace, which root can make"
   exit 77
 fi
+if ! "$2" probe; then
+  echo "the system does not say whether it has memory (MADV_POPULATE_WRITE: Linux before 5.14, and QEMU)"
+  exit 77
+fi
 exec unshare --mount sh -c 'mount -t tmpfs -o size=128m tmpfs /dev/shm && exec "$0" 2 "$1"' "$1" "$2"
