@@ -63,7 +63,7 @@ BlockedConvolution::BlockedConvolution(const ConvolutionGeometry& g, BlockedDire
 void BlockedConvolution::add_boxes() {
   std::array<std::vector<AxisClass>, 3> classes;
   const std::array<AxisSizes, 3> sizes = axes_of(g_);
-  std::int64_t taps = 1;  // that one position meets at most: with strides a gradient's are few
+  std::int64_t taps = 1;  // the most that one position meets; in a gradient with strides these are few
   for (std::size_t i = 0; i < 3; ++i) {
     classes[i] = backward() ? backward_classes(sizes[i]) : forward_classes(sizes[i]);
     std::size_t most = 1;
